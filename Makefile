@@ -1,0 +1,48 @@
+# Everything runs in an environment of its own, made here from Python 3.11+ alone.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& { echo $$p; break; }; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+
+.PHONY: help demo test test-all lint bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo      set up, fill in a photograph, say where the pictures are"
+	@echo "make test      set up, lint, type-check, run the tests"
+	@echo "make test-all  the same with the slow tests"
+	@echo "make lint      formatting, lint, types, import layers"
+	@echo "make bench     measure against rivals (sets up an environment for them)"
+	@echo "make clean     remove environments and caches"
+
+$(READY): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "lgmd needs Python 3.11 or newer, and none was found. Pass one: make PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: $(READY)
+	$(BIN)/lgmd demo
+
+lint: $(READY)
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/pytest -n $(WORKERS) -m "not slow"
+
+test-all: lint
+	$(BIN)/pytest -n $(WORKERS)
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) benchmarks/.venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

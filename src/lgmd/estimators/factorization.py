@@ -1,0 +1,361 @@
+"""What every factorisation shares: fitting, new rows, chosen entries, files."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from abc import abstractmethod
+from typing import Any, Self, cast
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from lgmd._typing import Array, FloatArray, SparseGraph
+from lgmd._validation import check_choice, check_integer, check_real
+from lgmd.estimators._memory import refuse_oversized
+from lgmd.estimators.persistence import load_model, save_model
+from lgmd.exceptions import ConvergenceWarning, InvalidDataError, InvalidParameterError
+from lgmd.factors import (
+    ConjugateGradientUpdate,
+    Half,
+    Intercepts,
+    InterceptTerms,
+    initial_intercepts,
+    principal_rotation,
+    select_update,
+)
+from lgmd.graphs import GraphLearner
+from lgmd.observed import Observed, as_observed
+from lgmd.solver import Callback, Checkpoint, History, Problem, Schedule, Solution, Status, initial_state, solve
+
+__all__ = ["INFERENCES", "Factorization"]
+
+INFERENCES = ("map",)
+
+# Columns whose product is this small beside the largest have died.
+_DEAD = 1e-7
+
+# Entries predicted at a time: 160 MB of gathered factors at k = 20.
+_PREDICT_BLOCK = 500_000
+
+
+class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of the models ``Y = intercepts + X W' + E``.
+
+    A subclass stores its constructor's parameters and says which graphs it has.
+    """
+
+    n_components: int
+    inference: str
+    sample_penalty: float
+    feature_penalty: float
+    intercept: str
+    intercept_penalty: float
+    update: Any
+    allow_empty: bool
+    max_iter: int
+    tol: float
+    random_state: Any
+
+    scale_: float
+    sample_factors_: FloatArray
+    feature_factors_: FloatArray
+    sample_graph_: SparseGraph
+    feature_graph_: SparseGraph
+    intercept_: float
+    sample_intercepts_: FloatArray
+    feature_intercepts_: FloatArray
+    noise_variance_: float
+    rank_: int
+    n_iter_: int
+    converged_: bool
+    status_: str
+    history_: History
+
+    @abstractmethod
+    def _learners(self) -> tuple[GraphLearner, GraphLearner]:
+        """The learners of the two graphs."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Learn factors, intercepts and graphs.
+
+        Parameters
+        ----------
+        X : array-like, masked array, DataFrame or sparse matrix of shape (n, p)
+            The table. NaN and masked entries are gaps; of a sparse matrix the stored entries are the observed ones.
+        y : None
+            Ignored; there so that pipelines work.
+        callback : callable, optional
+            Called with a :class:`~lgmd.solver.Progress` after each iteration; returning True stops the run.
+        checkpoint : path, optional
+            Where to keep the state of the run. If the file exists, the run goes on from it.
+
+        Returns
+        -------
+        self
+        """
+        validate_data(self, X, skip_check_array=True, reset=True)
+        learners = self._check_parameters()
+        observed = as_observed(X, allow_empty_rows=self.allow_empty, allow_empty_columns=self.allow_empty)
+        self._check_rank(observed)
+        data, intercepts, scale = self._standardize(observed)
+        problem = self._problem(data, learners)
+        saver = None if checkpoint is None else Checkpoint(checkpoint)
+        stored = None if saver is None else saver.load(problem)
+        start = initial_state(problem, intercepts, self.random_state) if stored is None else stored[0]
+        solution = solve(
+            problem,
+            start,
+            self._schedule(),
+            history=None if stored is None else stored[1],
+            callback=callback,
+            checkpoint=saver,
+        )
+        self._keep(observed, solution, scale)
+        return self
+
+    def transform(self, X: Any) -> FloatArray:
+        """Factors of unseen rows, gaps allowed.
+
+        Each row is regressed on the column factors with the prior that rows have when nothing ties them to others.
+
+        Parameters
+        ----------
+        X : table of shape (m, p)
+            The same columns as in ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (m, rank_)
+        """
+        return self._regress(X)[0]
+
+    def inverse_transform(self, X: Any, sample_intercepts: Any = None) -> FloatArray:
+        """The table that row factors stand for.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, rank_)
+            Row factors.
+        sample_intercepts : array-like of shape (m,), optional
+            Intercepts of the rows; without them rows have the overall mean.
+
+        Returns
+        -------
+        ndarray of shape (m, p)
+        """
+        check_is_fitted(self)
+        factors = np.asarray(X, dtype=self.sample_factors_.dtype)
+        if factors.ndim != 2 or factors.shape[1] != self.rank_:
+            raise InvalidDataError(
+                f"Row factors of shape {factors.shape} do not fit the model, which has rank_={self.rank_}: pass an array "
+                f"of shape (m, {self.rank_})."
+            )
+        rows = np.zeros(len(factors), factors.dtype) if sample_intercepts is None else np.asarray(sample_intercepts)
+        return self._expand(factors, rows.astype(factors.dtype))
+
+    def reconstruct(self, X: Any = None) -> FloatArray:
+        """The denoised and completed table.
+
+        Parameters
+        ----------
+        X : table of shape (m, p), optional
+            Unseen rows, with gaps; without it the table that was fitted.
+
+        Returns
+        -------
+        ndarray of shape (n, p) or (m, p)
+        """
+        check_is_fitted(self)
+        if X is None:
+            return self._expand(self.sample_factors_, self.sample_intercepts_)
+        return self._expand(*self._regress(X))
+
+    def predict(self, rows: Any, columns: Any) -> FloatArray:
+        """Chosen entries of the completed table.
+
+        Parameters
+        ----------
+        rows, columns : array-like of int
+            Positions; they are broadcast against each other.
+
+        Returns
+        -------
+        ndarray of the broadcast shape
+        """
+        check_is_fitted(self)
+        i, j = np.broadcast_arrays(
+            _positions(rows, "rows", len(self.sample_factors_)),
+            _positions(columns, "columns", len(self.feature_factors_)),
+        )
+        flat_i, flat_j = i.ravel(), j.ravel()
+        values = np.empty(flat_i.size, self.sample_factors_.dtype)
+        for start in range(0, flat_i.size, _PREDICT_BLOCK):
+            block = slice(start, start + _PREDICT_BLOCK)
+            row, column = flat_i[block], flat_j[block]
+            values[block] = np.einsum("ij,ij->i", self.sample_factors_[row], self.feature_factors_[column])
+            values[block] += self.intercept_ + self.sample_intercepts_[row] + self.feature_intercepts_[column]
+        return values.reshape(i.shape)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file: arrays and JSON, no pickle."""
+        check_is_fitted(self)
+        save_model(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model that :meth:`save` wrote."""
+        return load_model(cls, path)
+
+    def _check_parameters(self) -> tuple[GraphLearner, GraphLearner]:
+        check_integer(self.n_components, "n_components", minimum=1)
+        check_choice(self.inference, "inference", INFERENCES)
+        check_real(self.sample_penalty, "sample_penalty")
+        check_real(self.feature_penalty, "feature_penalty")
+        check_real(self.intercept_penalty, "intercept_penalty")
+        check_integer(self.max_iter, "max_iter", minimum=1)
+        check_real(self.tol, "tol")
+        InterceptTerms.parse(self.intercept)
+        return self._learners()
+
+    def _check_rank(self, data: Observed) -> None:
+        n, p = data.shape
+        if self.n_components > min(n, p):
+            raise InvalidParameterError(
+                f"n_components={self.n_components} is larger than the data allows: with n_samples={n} and n_features={p} the "
+                f"rank is at most {min(n, p)}. Lower n_components."
+            )
+
+    def _standardize(self, observed: Observed) -> tuple[Observed, Intercepts, float]:
+        """The table at unit scale, its starting intercepts, and the scale."""
+        terms = InterceptTerms.parse(self.intercept)
+        largest = observed.largest()
+        # Squares of very large or very small numbers leave the range of floating point.
+        first = largest if largest > 0 and not 1e-15 < largest < 1e15 else 1.0
+        data = observed if first == 1.0 else observed.divided(first)
+        intercepts, mean_square = initial_intercepts(data, terms, self.intercept_penalty)
+        second = float(np.sqrt(mean_square))
+        # A table that its means explain to the last digit has no scale but its own.
+        if second <= 10 * float(np.finfo(observed.dtype).eps) * largest / first:
+            second = 1.0
+        return data.divided(second), intercepts.scaled(1.0 / second), first * second
+
+    def _problem(self, data: Observed, learners: tuple[GraphLearner, GraphLearner]) -> Problem:
+        # A penalty of zero is taken as the smallest that keeps the systems of rows with few entries solvable.
+        floor = 10 * float(np.finfo(data.dtype).eps)
+        return Problem(
+            data,
+            self.n_components,
+            max(float(self.sample_penalty), floor),
+            max(float(self.feature_penalty), floor),
+            InterceptTerms.parse(self.intercept),
+            float(self.intercept_penalty),
+            *learners,
+            select_update(self.update, data).update,
+        )
+
+    def _schedule(self) -> Schedule:
+        return Schedule(max_iter=self.max_iter, tol=self.tol)
+
+    def _keep(self, observed: Observed, solution: Solution, scale: float) -> None:
+        """Attributes of a finished run, at the scale of the data."""
+        state, history = solution.state, solution.history
+        X, W, _ = principal_rotation(state.X, state.W)
+        X, W = _drop_dead(X, W)
+        root = X.dtype.type(np.sqrt(scale))
+        means = state.intercepts.scaled(scale)
+        self.scale_ = scale
+        self.sample_factors_, self.feature_factors_ = X * root, W * root
+        self.intercept_ = means.overall
+        self.sample_intercepts_, self.feature_intercepts_ = means.rows, means.columns
+        self.sample_graph_, self.feature_graph_ = state.sample_graph.precision, state.feature_graph.precision
+        self.noise_variance_ = solution.squares / observed.n_observed * scale**2
+        self.rank_ = X.shape[1]
+        self.history_ = history
+        self.n_iter_ = len(history)
+        self.status_ = solution.status.value
+        self.converged_ = solution.status is Status.CONVERGED
+        if observed.row_names is not None:
+            self.sample_names_in_ = observed.row_names
+        elif hasattr(self, "sample_names_in_"):
+            del self.sample_names_in_
+        message = solution.status.message(
+            type(self).__name__, self.n_iter_, history.last_change, self.tol, history.always_fell()
+        )
+        if message:
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+    def _regress(self, table: Any) -> tuple[FloatArray, FloatArray]:
+        """Factors and intercepts of unseen rows, at the scale of the data."""
+        check_is_fitted(self)
+        validate_data(self, table, skip_check_array=True, reset=False)
+        observed = as_observed(
+            table, allow_empty_rows=self.allow_empty, allow_empty_columns=True, min_rows=1, min_columns=1
+        )
+        dtype = self.feature_factors_.dtype
+        root = dtype.type(np.sqrt(self.scale_))
+        data = observed.divided(self.scale_)
+        terms = InterceptTerms.parse(self.intercept)
+        floor = 10 * float(np.finfo(dtype).eps)
+        half = Half(
+            data,
+            max(float(self.sample_penalty), floor),
+            scipy.sparse.eye_array(data.shape[0], format="csr"),
+            float(self.intercept_penalty) if terms.rows else None,
+        )
+        design = (self.feature_factors_ / root).astype(data.dtype)
+        offsets = ((self.feature_intercepts_ + dtype.type(self.intercept_)) / dtype.type(self.scale_)).astype(
+            data.dtype
+        )
+        start = np.zeros((data.shape[0], self.rank_), data.dtype)
+        factors, intercepts = ConjugateGradientUpdate().prepare(half)(start, design, offsets)
+        return factors * data.dtype.type(root), intercepts * data.dtype.type(self.scale_)
+
+    def _expand(self, factors: FloatArray, rows: FloatArray) -> FloatArray:
+        """``intercepts + X W'``, after a look at the memory."""
+        refuse_oversized(len(factors), len(self.feature_factors_), factors.dtype.itemsize)
+        table = factors @ self.feature_factors_.T.astype(factors.dtype)
+        table += rows[:, None]
+        table += (self.feature_intercepts_ + self.intercept_).astype(factors.dtype)
+        return np.asarray(table)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.rank_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _drop_dead(X: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Leave out columns that contribute nothing; at least one stays."""
+    sizes = np.linalg.norm(X, axis=0) * np.linalg.norm(W, axis=0)
+    alive = sizes > _DEAD * sizes.max(initial=0.0)
+    alive[0] |= not alive.any()
+    return np.ascontiguousarray(X[:, alive]), np.ascontiguousarray(W[:, alive])
+
+
+def _positions(values: Any, name: str, length: int) -> Array:
+    positions = np.asarray(values)
+    if positions.size == 0:
+        return positions.astype(np.int64)
+    if positions.dtype.kind not in "iu":
+        raise InvalidDataError(f"{name} must be integer positions, but hold {positions.dtype} values.")
+    low, high = int(positions.min()), int(positions.max())
+    if low < 0 or high >= length:
+        found = low if low < 0 else high
+        raise InvalidDataError(f"{name} must be between 0 and {length - 1}, but {found} is among them.")
+    return cast(Array, positions)

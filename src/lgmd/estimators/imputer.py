@@ -1,0 +1,90 @@
+"""Filling gaps, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from lgmd._typing import FloatArray
+from lgmd.estimators.factorization import Factorization
+from lgmd.estimators.models import LGMD
+from lgmd.exceptions import InvalidParameterError
+from lgmd.observed import as_observed
+
+__all__ = ["LGMDImputer"]
+
+
+class LGMDImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Fill the gaps of a table with what a decomposition says; observed entries stay as they are.
+
+    Parameters
+    ----------
+    estimator : Factorization, optional
+        What to fit: :class:`LGMD`, :class:`PMF` or :class:`DGRMD`; by default ``LGMD`` with rank 20, or the largest that the table
+        allows.
+
+    Attributes
+    ----------
+    estimator_ : Factorization
+        The fitted decomposition.
+    n_features_in_ : int
+    feature_names_in_ : ndarray
+        Column names, where the table had them.
+    """
+
+    def __init__(self, estimator: Factorization | None = None) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any = None, **fit_options: Any) -> Self:
+        """Fit the decomposition; options are those of :meth:`LGMD.fit`."""
+        validate_data(self, X, skip_check_array=True, reset=True)
+        if self.estimator is None:
+            observed = as_observed(X)
+            estimator: Factorization = LGMD(n_components=min(20, *observed.shape))
+        elif isinstance(self.estimator, Factorization):
+            estimator = clone(self.estimator)
+        else:
+            raise InvalidParameterError(
+                f"estimator must be a factorisation such as LGMD() or PMF(), but is {self.estimator!r}."
+            )
+        self.estimator_ = estimator.fit(X, **fit_options)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_options: Any) -> FloatArray:
+        """Fit, and fill the same table: its rows then profit from their graph.
+
+        Returns
+        -------
+        ndarray of shape (n, p)
+        """
+        self.fit(X, y, **fit_options)
+        return self._fill(X, self.estimator_.reconstruct())
+
+    def transform(self, X: Any) -> FloatArray:
+        """Fill the gaps of unseen rows.
+
+        Parameters
+        ----------
+        X : table of shape (m, p)
+
+        Returns
+        -------
+        ndarray of shape (m, p)
+        """
+        check_is_fitted(self)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        return self._fill(X, self.estimator_.reconstruct(X))
+
+    def _fill(self, table: Any, estimate: FloatArray) -> FloatArray:
+        observed = as_observed(table, allow_empty_rows=True, allow_empty_columns=True, min_rows=1, min_columns=1)
+        return np.asarray(observed.fill(estimate))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,46 @@
+"""From what users write for a graph to a learner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from lgmd.exceptions import InvalidParameterError
+from lgmd.graphs.base import GraphLearner
+from lgmd.graphs.fixed import FixedGraph
+from lgmd.graphs.knn import KNNGraph
+from lgmd.graphs.none import NoGraph
+from lgmd.graphs.threshold import ThresholdGraph
+
+__all__ = ["LEARNERS", "as_learner"]
+
+LEARNERS: dict[str, type[GraphLearner]] = {
+    "none": NoGraph,
+    "fixed": FixedGraph,
+    "knn": KNNGraph,
+    "threshold": ThresholdGraph,
+}
+
+
+def as_learner(graph: Any, parameter: str) -> GraphLearner:
+    """A learner from a name, a learner or a matrix."""
+    if isinstance(graph, GraphLearner):
+        learner = graph
+    elif isinstance(graph, str):
+        names = [name for name in LEARNERS if name != "fixed"]
+        if graph not in names:
+            known = ", ".join(repr(name) for name in names)
+            raise InvalidParameterError(f"{parameter} must be one of {known}, a learner or a matrix, but is {graph!r}.")
+        learner = LEARNERS[graph]()
+    elif graph is None:
+        learner = NoGraph()
+    elif scipy.sparse.issparse(graph) or isinstance(graph, np.ndarray) or hasattr(graph, "__array__"):
+        learner = FixedGraph(graph)
+    else:
+        raise InvalidParameterError(
+            f"{parameter} must be a name, a learner or a matrix, but is a {type(graph).__name__}."
+        )
+    learner.validate()
+    return learner

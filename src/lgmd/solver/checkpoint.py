@@ -1,0 +1,124 @@
+"""Stopping today and going on tomorrow."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from lgmd._archive import ArchiveError, add_matrix, read_archive, take_matrix, write_archive
+from lgmd._typing import Array
+from lgmd.exceptions import CheckpointError
+from lgmd.factors import Intercepts
+from lgmd.graphs import GraphEstimate
+from lgmd.solver.history import History
+from lgmd.solver.problem import Problem, State
+
+__all__ = ["Checkpoint", "fingerprint"]
+
+_FORMAT = "lgmd-checkpoint"
+_VERSION = 1
+
+
+class Checkpoint:
+    """A file that holds where a run stands.
+
+    Parameters
+    ----------
+    path : path-like
+    every : float, default=30.0
+        Seconds between two writes; the end of a run is always written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], every: float = 30.0) -> None:
+        self.path = Path(path)
+        self._every = every
+        self._written = time.monotonic()
+        self._fingerprint: str | None = None
+
+    def load(self, problem: Problem) -> tuple[State, History] | None:
+        """The stored run, or None where there is no file yet."""
+        if not self.path.exists():
+            return None
+        try:
+            header, arrays = read_archive(self.path)
+            if header.get("format") != _FORMAT or header.get("version") != _VERSION:
+                raise ArchiveError("it is not a checkpoint of this version of lgmd")
+            if header["fingerprint"] != self._identify(problem):
+                raise CheckpointError(
+                    f"The checkpoint {self.path} was written for other data or other settings. Pass those again to go on "
+                    "with it, or another path to start anew."
+                )
+            means = Intercepts(header["overall"], arrays["rows"], arrays["columns"])
+            graphs = [_load_graph(header, arrays, side) for side in ("sample_graph", "feature_graph")]
+            return State(arrays["X"], arrays["W"], means, *graphs), History.from_json(header["history"])
+        except (ArchiveError, KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"The checkpoint {self.path} cannot be used: {error}. Delete it to start anew."
+            ) from error
+
+    def save(self, problem: Problem, state: State, history: History, *, force: bool = False) -> None:
+        """Write, unless the last time was a moment ago."""
+        if not force and time.monotonic() - self._written < self._every:
+            return
+        header: dict[str, Any] = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "fingerprint": self._identify(problem),
+            "overall": state.intercepts.overall,
+            "history": history.to_json(),
+        }
+        arrays: dict[str, Array] = {
+            "X": state.X,
+            "W": state.W,
+            "rows": state.intercepts.rows,
+            "columns": state.intercepts.columns,
+        }
+        for side, graph in (("sample_graph", state.sample_graph), ("feature_graph", state.feature_graph)):
+            header[side] = {name: getattr(graph, name) for name in ("logdet", "objective", "converged", "penalty")}
+            add_matrix(arrays, side, graph.precision)
+        write_archive(self.path, header, arrays)
+        self._written = time.monotonic()
+
+    def _identify(self, problem: Problem) -> str:
+        if self._fingerprint is None:
+            self._fingerprint = fingerprint(problem)
+        return self._fingerprint
+
+
+def fingerprint(problem: Problem) -> str:
+    """A digest of the table and of every setting that shapes the path of the run."""
+    digest = hashlib.sha256()
+    for part in problem.data.digest_parts():
+        digest.update(memoryview(np.ascontiguousarray(part)).cast("B"))
+    for item in fields(problem):
+        if item.name != "data":
+            digest.update(f"{item.name}=".encode())
+            _feed(digest, getattr(problem, item.name))
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, value: Any) -> None:
+    if scipy.sparse.issparse(value):
+        value = value.tocsr()
+        for part in (value.indptr, value.indices, value.data):
+            _feed(digest, part)
+    elif isinstance(value, np.ndarray) or hasattr(value, "__array__"):
+        array = np.ascontiguousarray(value)
+        digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+    elif is_dataclass(value):
+        digest.update(type(value).__name__.encode())
+        for item in fields(value):
+            _feed(digest, getattr(value, item.name))
+    else:
+        digest.update(repr(value).encode())
+
+
+def _load_graph(header: dict[str, Any], arrays: dict[str, Array], side: str) -> GraphEstimate:
+    return GraphEstimate(take_matrix(arrays, side), **header[side])

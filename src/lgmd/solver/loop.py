@@ -1,0 +1,189 @@
+"""Algorithm 1 of the paper: graphs and factors in turn.
+
+One iteration updates both factors once. When they have settled, the graphs are learned from them, a few times in all; then the
+factors run to convergence. With exact half-steps the objective falls in every iteration in which the graphs are held.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from lgmd.exceptions import DivergenceError
+from lgmd.factors import PreparedUpdate
+from lgmd.graphs import FactorMoments
+from lgmd.solver.checkpoint import Checkpoint
+from lgmd.solver.convergence import Status
+from lgmd.solver.history import History, Record
+from lgmd.solver.objective import objective_terms, settle_mean
+from lgmd.solver.problem import Problem, State
+
+__all__ = ["Callback", "Progress", "Schedule", "Solution", "solve"]
+
+# An update that multiplies what it should lower by this much is not coming back.
+_DIVERGED = 1e3
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When to do what.
+
+    Attributes
+    ----------
+    max_iter : int
+    tol : float
+        Relative decrease of the objective below which the run has converged.
+    graph_updates : int
+        How often the graphs are learned.
+    settle_tol : float
+        Relative decrease below which the factors are fit to learn a graph from.
+    """
+
+    max_iter: int = 200
+    tol: float = 1e-5
+    graph_updates: int = 3
+    settle_tol: float = 1e-3
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told after each iteration."""
+
+    iteration: int
+    max_iter: int
+    record: Record
+    state: State
+
+
+Callback: TypeAlias = Callable[[Progress], bool | None]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The end of a run."""
+
+    state: State
+    history: History
+    status: Status
+    squares: float
+    """Sum of squared residuals at the end."""
+
+
+def solve(
+    problem: Problem,
+    state: State,
+    schedule: Schedule,
+    *,
+    history: History | None = None,
+    callback: Callback | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Solution:
+    """Run from ``state`` until convergence, ``max_iter``, a callback that returns True, or Ctrl-C.
+
+    ``history`` is that of an earlier run to go on with.
+    """
+    history = History() if history is None else history
+    before = history.records[-1].seconds if history.records else 0.0
+    started = time.perf_counter()
+    status = Status.MAX_ITER
+    updates = _prepare(problem, state)
+    state, squares = settle_mean(problem, state)
+    try:
+        while len(history) < schedule.max_iter:
+            graph_step = _graphs_due(problem, schedule, history)
+            following = state
+            if graph_step:
+                following = _learn_graphs(problem, following)
+                updates = _prepare(problem, following)
+            following = _sweep(following, *updates)
+            following, squares = settle_mean(problem, following)
+            record = _record(problem, following, squares, history, graph_step, before + time.perf_counter() - started)
+            _refuse_divergence(record, history)
+            state, history = following, history.append(record)
+            if checkpoint is not None:
+                checkpoint.save(problem, state, history)
+            stop = callback is not None and callback(Progress(len(history), schedule.max_iter, record, state))
+            if abs(record.change) <= schedule.tol and not _graphs_due(problem, schedule, history):
+                status = Status.CONVERGED
+                break
+            if stop:
+                status = Status.STOPPED
+                break
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+        squares = settle_mean(problem, state)[1]
+    if checkpoint is not None:
+        checkpoint.save(problem, state, history, force=True)
+    return Solution(state, history, status, squares)
+
+
+def _sweep(state: State, update_samples: PreparedUpdate, update_features: PreparedUpdate) -> State:
+    """Both half-steps: rows with the columns held, then columns with the new rows held."""
+    means = state.intercepts
+    X, rows = update_samples(state.X, state.W, means.column_offsets)
+    means = replace(means, rows=rows)
+    W, columns = update_features(state.W, X, means.T.column_offsets)
+    return replace(state, X=X, W=W, intercepts=replace(means, columns=columns))
+
+
+def _prepare(problem: Problem, state: State) -> tuple[PreparedUpdate, PreparedUpdate]:
+    """What the half-steps can do once for as long as the graphs are held."""
+    return (
+        problem.update.prepare(problem.sample_half(state.sample_graph)),
+        problem.update.prepare(problem.feature_half(state.feature_graph)),
+    )
+
+
+def _learn_graphs(problem: Problem, state: State) -> State:
+    return replace(
+        state,
+        sample_graph=problem.sample_learner.learn(FactorMoments(state.X), state.sample_graph),
+        feature_graph=problem.feature_learner.learn(FactorMoments(state.W), state.feature_graph),
+    )
+
+
+def _graphs_due(problem: Problem, schedule: Schedule, history: History) -> bool:
+    """Whether the factors have settled and there is a graph left to learn."""
+    if not problem.learns_graphs or int(history.graph_steps.sum()) >= schedule.graph_updates:
+        return False
+    return abs(history.last_change) <= max(schedule.settle_tol, schedule.tol)
+
+
+def _record(
+    problem: Problem, state: State, squares: float, history: History, graph_step: bool, seconds: float
+) -> Record:
+    terms = objective_terms(problem, state, squares)
+    objective = sum(terms.values())
+    change = math.nan
+    if history.records and not graph_step:
+        previous = history.records[-1].objective
+        change = (previous - objective) / max(abs(previous), abs(objective), 1e-300)
+    return Record(
+        objective,
+        terms,
+        change,
+        graph_step,
+        state.sample_graph.n_edges,
+        state.feature_graph.n_edges,
+        seconds,
+    )
+
+
+def _refuse_divergence(record: Record, history: History) -> None:
+    """Stop at once where an update without a guarantee runs away."""
+
+    def size(record: Record) -> float:
+        return record.terms["fit"] + record.terms["sample_prior"] + record.terms["feature_prior"]
+
+    first = history.records[0] if history.records else record
+    if math.isfinite(record.objective) and size(record) <= _DIVERGED * max(size(first), 1e-300):
+        return
+    raise DivergenceError(
+        f"The factor updates diverged in iteration {len(history) + 1}: the objective went from {first.objective:.3g} to "
+        f'{record.objective:.3g}. The printed update (update="paper") converges only while each penalty times the '
+        "largest eigenvalue of its graph stays below the smallest eigenvalue of the other factor's Gram matrix. "
+        'Lower the penalties, or use update="auto", which is exact.'
+    )
