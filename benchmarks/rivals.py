@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.metadata import version
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,9 @@ class RivalResult:
     n_iterations : int
     seconds : float or None
         One full iteration, both sides; the best of those measured.
+    cores : float or None
+        Cores that the best one kept busy. Well below the number of threads means that other work on the
+        machine took its share, and that the time says little.
     rmse : float or None
         Root mean squared error on the fitted entries after ``n_iterations`` iterations.
     note : str
@@ -48,6 +51,7 @@ class RivalResult:
     name: str
     n_iterations: int
     seconds: float | None = None
+    cores: float | None = None
     rmse: float | None = None
     note: str = ""
 
@@ -79,7 +83,7 @@ def time_lenskit(
         table = DataFrame({"user_id": ratings.rows, "item_id": ratings.columns, "rating": ratings.values})
         scorer = BiasedMFScorer(embedding_size=k, epochs=n_iterations, regularization=regularization)
         trainer = scorer.create_trainer(from_interactions_df(table), TrainingOptions(rng=0))
-        seconds = min(_seconds(trainer.train_epoch) for _ in range(n_iterations))
+        best = min(_Duration.of(trainer.train_epoch) for _ in range(n_iterations))
 
     # No row or column is empty and both are numbered from 0, so LensKit's numbering is ours.
     rmse = training_rmse(
@@ -90,7 +94,7 @@ def time_lenskit(
         scorer.bias.user_biases,
         scorer.bias.item_biases,
     )
-    return replace(result, seconds=seconds, rmse=rmse, note=f"lenskit {version('lenskit')}")
+    return replace(result, seconds=best.wall, cores=best.cores, rmse=rmse, note=f"lenskit {version('lenskit')}")
 
 
 @cache
@@ -156,12 +160,18 @@ def time_cmfrec(
     )
     # cmfrec spreads lines over its own threads; BLAS threads inside them would only compete.
     with threadpool_limits(1, user_api="blas"):
-        runs = [[_seconds(partial(model.fit, matrix)) for model in (short, long)] for _ in range(n_repeats)]
-    short_best, long_best = np.min(runs, axis=0)
+        runs = [[_Duration.of(partial(model.fit, matrix)) for model in (short, long)] for _ in range(n_repeats)]
+    short_best, long_best = (min(durations) for durations in zip(*runs, strict=True))
+    between = _Duration(long_best.wall - short_best.wall, long_best.cpu - short_best.cpu)
 
     rmse = training_rmse(ratings, long.A_, long.B_, long.glob_mean_, long.user_bias_, long.item_bias_)
-    seconds = float(long_best - short_best) / (n_iterations - 1)
-    return replace(result, seconds=seconds, rmse=rmse, note=f"cmfrec {version('cmfrec')}")
+    return replace(
+        result,
+        seconds=between.wall / (n_iterations - 1),
+        cores=between.cores,
+        rmse=rmse,
+        note=f"cmfrec {version('cmfrec')}",
+    )
 
 
 def time_rivals(
@@ -189,10 +199,22 @@ def training_rmse(
     return float(np.sqrt(np.mean(np.square(fitted - ratings.values), dtype=np.float64)))
 
 
-def _seconds(call: Callable[[], object]) -> float:
-    start = perf_counter()
-    call()
-    return perf_counter() - start
+@dataclass(frozen=True, order=True)
+class _Duration:
+    """Wall-clock seconds and CPU seconds over all threads, ordered by the wall clock."""
+
+    wall: float
+    cpu: float
+
+    @property
+    def cores(self) -> float:
+        return self.cpu / self.wall
+
+    @classmethod
+    def of(cls, call: Callable[[], object]) -> _Duration:
+        wall, cpu = perf_counter(), process_time()
+        call()
+        return cls(perf_counter() - wall, process_time() - cpu)
 
 
 def main() -> None:
@@ -211,11 +233,13 @@ def main() -> None:
         f"{options.entries:,} entries, {options.rows:,} x {options.columns:,}, "
         f"k = {options.k}, threads = {options.threads}, RMSE after {options.iterations} iterations"
     )
-    print(f"{'rival':<20}{'s/iteration':>12}{'RMSE':>9}  note")
+    print(f"{'rival':<20}{'s/iteration':>12}{'cores':>7}{'RMSE':>9}  note")
     for result in time_rivals(ratings, options.k, options.threads, options.iterations, options.regularization):
-        seconds = "-" if result.seconds is None else f"{result.seconds:.3f}"
-        rmse = "-" if result.rmse is None else f"{result.rmse:.4f}"
-        print(f"{result.name:<20}{seconds:>12}{rmse:>9}  {result.note}")
+        if result.seconds is None:
+            figures = f"{'-':>12}{'-':>7}{'-':>9}"
+        else:
+            figures = f"{result.seconds:12.3f}{result.cores:7.2f}{result.rmse:9.4f}"
+        print(f"{result.name:<20}{figures}  {result.note}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Matrix decomposition that learns the graphs behind rows and columns.
 
-From a table that is noisy and full of gaps, one ``fit`` gives low-rank factors, the denoised and completed table, and sparse graphs
-over rows and over columns. See :class:`LGMD`.
+From a table that is noisy and full of gaps, one ``fit`` gives low-rank factors, the denoised and completed table, and
+sparse graphs over rows and over columns. See :class:`LGMD`.
 """
 
 from lgmd import datasets, graphs, metrics

@@ -1,7 +1,7 @@
 """The estimators: parameters, validation and attributes; the maths is below.
 
-``factorization`` holds what all of them share, ``models`` the models themselves, ``imputer`` and ``gpca`` the two other shapes,
-``persistence`` the files.
+``factorization`` holds what all of them share, ``models`` the models themselves, ``imputer`` and ``gpca`` the two
+other shapes, ``persistence`` the files.
 """
 
 from lgmd.estimators.gpca import GPCA

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import abstractmethod
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -44,20 +44,8 @@ _PREDICT_BLOCK = 500_000
 class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the models ``Y = intercepts + X W' + E``.
 
-    A subclass stores its constructor's parameters and says which graphs it has.
+    A subclass says which graphs it has. For the parameters see :class:`lgmd.LGMD`.
     """
-
-    n_components: int
-    inference: str
-    sample_penalty: float
-    feature_penalty: float
-    intercept: str
-    intercept_penalty: float
-    update: Any
-    allow_empty: bool
-    max_iter: int
-    tol: float
-    random_state: Any
 
     scale_: float
     sample_factors_: FloatArray
@@ -73,6 +61,32 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     converged_: bool
     status_: str
     history_: History
+
+    def __init__(
+        self,
+        n_components: int = 20,
+        inference: str = "map",
+        sample_penalty: float = 1.0,
+        feature_penalty: float = 1.0,
+        intercept: str = "both",
+        intercept_penalty: float = 1.0,
+        update: Any = "auto",
+        allow_empty: bool = False,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.inference = inference
+        self.sample_penalty = sample_penalty
+        self.feature_penalty = feature_penalty
+        self.intercept = intercept
+        self.intercept_penalty = intercept_penalty
+        self.update = update
+        self.allow_empty = allow_empty
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
 
     @abstractmethod
     def _learners(self) -> tuple[GraphLearner, GraphLearner]:
@@ -103,9 +117,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         -------
         self
         """
-        validate_data(self, X, skip_check_array=True, reset=True)
         learners = self._check_parameters()
         observed = as_observed(X, allow_empty_rows=self.allow_empty, allow_empty_columns=self.allow_empty)
+        validate_data(self, X, skip_check_array=True, reset=True)
         self._check_rank(observed)
         data, intercepts, scale = self._standardize(observed)
         problem = self._problem(data, learners)
@@ -157,8 +171,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         factors = np.asarray(X, dtype=self.sample_factors_.dtype)
         if factors.ndim != 2 or factors.shape[1] != self.rank_:
             raise InvalidDataError(
-                f"Row factors of shape {factors.shape} do not fit the model, which has rank_={self.rank_}: pass an array "
-                f"of shape (m, {self.rank_})."
+                f"Row factors of shape {factors.shape} do not fit the model, which has rank_={self.rank_}: "
+                f"pass an array of shape (m, {self.rank_})."
             )
         rows = np.zeros(len(factors), factors.dtype) if sample_intercepts is None else np.asarray(sample_intercepts)
         return self._expand(factors, rows.astype(factors.dtype))
@@ -231,8 +245,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         n, p = data.shape
         if self.n_components > min(n, p):
             raise InvalidParameterError(
-                f"n_components={self.n_components} is larger than the data allows: with n_samples={n} and n_features={p} the "
-                f"rank is at most {min(n, p)}. Lower n_components."
+                f"n_components={self.n_components} is larger than the data allows: with n_samples={n} and "
+                f"n_features={p} the rank is at most {min(n, p)}. Lower n_components."
             )
 
     def _standardize(self, observed: Observed) -> tuple[Observed, Intercepts, float]:
@@ -297,10 +311,10 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _regress(self, table: Any) -> tuple[FloatArray, FloatArray]:
         """Factors and intercepts of unseen rows, at the scale of the data."""
         check_is_fitted(self)
-        validate_data(self, table, skip_check_array=True, reset=False)
         observed = as_observed(
             table, allow_empty_rows=self.allow_empty, allow_empty_columns=True, min_rows=1, min_columns=1
         )
+        validate_data(self, table, skip_check_array=True, reset=False)
         dtype = self.feature_factors_.dtype
         root = dtype.type(np.sqrt(self.scale_))
         data = observed.divided(self.scale_)
@@ -358,4 +372,4 @@ def _positions(values: Any, name: str, length: int) -> Array:
     if low < 0 or high >= length:
         found = low if low < 0 else high
         raise InvalidDataError(f"{name} must be between 0 and {length - 1}, but {found} is among them.")
-    return cast(Array, positions)
+    return positions

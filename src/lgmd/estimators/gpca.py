@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import randomized_svd, svd_flip
@@ -29,9 +30,10 @@ _EXACT_LIMIT = 1000
 class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Generalised principal component analysis in the metrics of two graphs.
 
-    Finds the best approximation :math:`U D V^T` of a complete table in the norm :math:`\|Z\|^2 = \mathrm{tr}(A^{-1} Z B^{-1} Z^T)`
-    with :math:`U^T A^{-1} U = I` and :math:`V^T B^{-1} V = I`. With no graphs this is the truncated singular value decomposition
-    of the centred table, that is PCA. For a model fitted on a table with gaps use :meth:`from_model`.
+    Finds the best approximation :math:`U D V^T` of a complete table in the norm :math:`\|Z\|^2 = \mathrm{tr}(A^{-1} Z
+    B^{-1} Z^T)` with :math:`U^T A^{-1} U = I` and :math:`V^T B^{-1} V = I`. With no graphs this is the truncated
+    singular value decomposition of the centred table, that is PCA. For a model fitted on a table with gaps use
+    :meth:`from_model`.
 
     Parameters
     ----------
@@ -73,20 +75,21 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Cost: ``O(n p k)`` beside the triangular solves with the graphs.
         """
-        validate_data(self, X, skip_check_array=True, reset=True)
+        _refuse_sparse(X)
         k = check_integer(self.n_components, "n_components", minimum=1)
         observed = as_observed(X)
+        validate_data(self, X, skip_check_array=True, reset=True)
         if not isinstance(observed, DenseObserved):
             n_entries = observed.shape[0] * observed.shape[1]
             raise InvalidDataError(
-                f"GPCA needs a complete table, but {n_entries - observed.n_observed:,} of {n_entries:,} entries are NaN or "
-                "missing. Fit LGMD, which takes gaps, and pass it to GPCA.from_model."
+                f"GPCA needs a complete table, but {n_entries - observed.n_observed:,} of {n_entries:,} entries "
+                "are NaN or missing. Fit LGMD, which takes gaps, and pass it to GPCA.from_model."
             )
         n, p = observed.shape
         if k > min(n, p):
             raise InvalidParameterError(
-                f"n_components={k} is larger than the data allows: with n_samples={n} and n_features={p} the rank is at most "
-                f"{min(n, p)}. Lower n_components."
+                f"n_components={k} is larger than the data allows: with n_samples={n} and n_features={p} "
+                f"the rank is at most {min(n, p)}. Lower n_components."
             )
         row_factor = _factor(self.sample_precision, observed, Side("sample_precision", "rows"))
         column_factor = _factor(self.feature_precision, observed.T, Side("feature_precision", "columns"))
@@ -106,8 +109,8 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def from_model(cls, model: Factorization) -> GPCA:
         """The components of a fitted model's low-rank part, in the metrics of its two graphs.
 
-        The paper's post-processing: ``U D`` and ``V`` are the identified factors. In closed form, with gaps or without; the
-        cost is ``O((n + p) k^2)`` beside the triangular solves with the graphs.
+        The paper's post-processing: ``U D`` and ``V`` are the identified factors. In closed form, with gaps or
+        without; the cost is ``O((n + p) k^2)`` beside the triangular solves with the graphs.
         """
         check_is_fitted(model)
         row_factor, column_factor = _entangled(model.sample_graph_), _entangled(model.feature_graph_)
@@ -129,8 +132,9 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Complete rows.
         """
         check_is_fitted(self)
-        validate_data(self, X, skip_check_array=True, reset=False)
+        _refuse_sparse(X)
         observed = as_observed(X, allow_empty_rows=True, allow_empty_columns=True, min_rows=1, min_columns=1)
+        validate_data(self, X, skip_check_array=True, reset=False)
         if not isinstance(observed, DenseObserved):
             raise InvalidDataError(
                 "GPCA needs complete rows, but some entries are NaN. Use LGMD.transform for rows with gaps."
@@ -165,6 +169,14 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _refuse_sparse(table: Any) -> None:
+    if scipy.sparse.issparse(table):
+        raise TypeError(
+            "Sparse input is not supported by GPCA, which needs a complete table: pass table.toarray() if what is not "
+            "stored is zero."
+        )
 
 
 def _factor(precision: Any, data: DenseObserved, side: Side) -> PrecisionFactor:

@@ -23,8 +23,8 @@ class LGMDImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     estimator : Factorization, optional
-        What to fit: :class:`LGMD`, :class:`PMF` or :class:`DGRMD`; by default ``LGMD`` with rank 20, or the largest that the table
-        allows.
+        What to fit: :class:`LGMD`, :class:`PMF` or :class:`DGRMD`; by default ``LGMD`` with rank 20, or the largest
+        that the table allows.
 
     Attributes
     ----------
@@ -40,7 +40,6 @@ class LGMDImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, **fit_options: Any) -> Self:
         """Fit the decomposition; options are those of :meth:`LGMD.fit`."""
-        validate_data(self, X, skip_check_array=True, reset=True)
         if self.estimator is None:
             observed = as_observed(X)
             estimator: Factorization = LGMD(n_components=min(20, *observed.shape))
@@ -51,6 +50,7 @@ class LGMDImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"estimator must be a factorisation such as LGMD() or PMF(), but is {self.estimator!r}."
             )
         self.estimator_ = estimator.fit(X, **fit_options)
+        validate_data(self, X, skip_check_array=True, reset=True)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_options: Any) -> FloatArray:
@@ -75,8 +75,9 @@ class LGMDImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (m, p)
         """
         check_is_fitted(self)
+        estimate = self.estimator_.reconstruct(X)
         validate_data(self, X, skip_check_array=True, reset=False)
-        return self._fill(X, self.estimator_.reconstruct(X))
+        return self._fill(X, estimate)
 
     def _fill(self, table: Any, estimate: FloatArray) -> FloatArray:
         observed = as_observed(table, allow_empty_rows=True, allow_empty_columns=True, min_rows=1, min_columns=1)

@@ -11,7 +11,29 @@ from lgmd.solver import Schedule
 
 __all__ = ["DGRMD", "LGMD", "PMF"]
 
-_SHARED = """
+
+class LGMD(Factorization):
+    r"""Matrix decomposition with graphs over rows and columns that are learned with it.
+
+    Minimises, over factors X and W, intercepts a and b and graphs A and B,
+
+    .. math::
+        \tfrac12 \|P_O(Y - a 1^T - 1 b^T - XW^T)\|^2
+        + \tfrac{\lambda_1}{2} (\mathrm{tr}\, X^T A X - k \ln|A|)
+        + \tfrac{\lambda_2}{2} (\mathrm{tr}\, W^T B W - k \ln|B|)
+
+    plus the sparsity terms of the graphs and the ridge of the intercepts, for the table at unit scale. With no graphs
+    this is :class:`PMF`. An iteration costs ``O(observed entries * k^2)`` with gaps and ``O(n p k)`` without.
+
+    Parameters
+    ----------
+    n_components : int, default=20
+        Most columns of the factors.
+    inference : {"map"}, default="map"
+        How the factors are inferred: ``"map"`` finds the most probable ones.
+    sample_graph, feature_graph : str, GraphLearner or matrix, default="threshold"
+        The graph over rows and over columns: ``"none"``, ``"knn"``, ``"threshold"``, a learner from :mod:`lgmd.graphs`,
+        or a matrix (precision, Laplacian or adjacency), which stays fixed.
     sample_penalty, feature_penalty : float, default=1.0
         Strength of the two priors, for data at unit scale: the table is divided by ``scale_``, its standard deviation
         about the intercepts, so that a penalty means the same for degrees and for millidegrees.
@@ -20,8 +42,10 @@ _SHARED = """
     intercept_penalty : float, default=1.0
         Ridge on the means of rows and columns: as if each had been seen so many times more at the overall mean.
     update : {"auto", "sylvester", "cg", "paper"} or FactorUpdate, default="auto"
-        How the factors are updated. ``"auto"`` is exact: a Sylvester equation for a complete table, conjugate gradients with
-        gaps. ``"paper"`` is the update as printed in the paper, which can diverge.
+        How the factors are updated. ``"auto"`` is exact: a Sylvester equation for a complete table, conjugate gradients
+        with gaps. ``"paper"`` is the update as printed in the paper, which can diverge.
+    graph_updates : int, default=3
+        How often the graphs are learned from the factors.
     allow_empty : bool, default=False
         Whether rows and columns may have no observed entry; their factors then come from the graph alone.
     max_iter : int, default=200
@@ -51,37 +75,17 @@ _SHARED = """
     n_features_in_ : int
     feature_names_in_, sample_names_in_ : ndarray
         Column and row names, where the table had them.
-"""
 
-
-class LGMD(Factorization):
-    __doc__ = (
-        r"""Matrix decomposition with graphs over rows and columns that are learned with it.
-
-    Minimises, over factors X and W, intercepts and graphs A and B,
-
-    .. math::
-        \tfrac12 \|P_O(Y - a 1^T - 1 b^T - XW^T)\|^2
-        + \tfrac{\lambda_1}{2} (\mathrm{tr}\, X^T A X - k \ln|A|)
-        + \tfrac{\lambda_2}{2} (\mathrm{tr}\, W^T B W - k \ln|B|)
-
-    plus the sparsity terms of the graphs and the ridge of the intercepts. With no graphs this is :class:`PMF`. An iteration
-    costs ``O(observed entries * k^2)`` with gaps and ``O(n p k)`` without.
-
-    Parameters
-    ----------
-    n_components : int, default=20
-        Most columns of the factors.
-    inference : {"map"}, default="map"
-        How the factors are inferred: ``"map"`` finds the most probable ones.
-    sample_graph, feature_graph : str, GraphLearner or matrix, default="threshold"
-        The graph over rows and over columns: ``"none"``, ``"knn"``, ``"threshold"``, a learner from :mod:`lgmd.graphs`, or a matrix
-        (precision, Laplacian or adjacency), which stays fixed.
-    graph_updates : int, default=3
-        How often the graphs are learned from the factors.
-"""
-        + _SHARED
-    )
+    Examples
+    --------
+    >>> from lgmd import LGMD, datasets
+    >>> data = datasets.make_matrix_normal(60, 40, rank=4, sample_graph="blocks", missing=0.3, random_state=0)
+    >>> model = LGMD(n_components=4, sample_penalty=3, feature_penalty=3, random_state=0).fit(data.observed)
+    >>> model.reconstruct().shape
+    (60, 40)
+    >>> model.predict([0, 1], [2, 3]).shape
+    (2,)
+    """
 
     def __init__(
         self,
@@ -100,20 +104,22 @@ class LGMD(Factorization):
         tol: float = 1e-5,
         random_state: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.inference = inference
+        super().__init__(
+            n_components=n_components,
+            inference=inference,
+            sample_penalty=sample_penalty,
+            feature_penalty=feature_penalty,
+            intercept=intercept,
+            intercept_penalty=intercept_penalty,
+            update=update,
+            allow_empty=allow_empty,
+            max_iter=max_iter,
+            tol=tol,
+            random_state=random_state,
+        )
         self.sample_graph = sample_graph
         self.feature_graph = feature_graph
-        self.sample_penalty = sample_penalty
-        self.feature_penalty = feature_penalty
-        self.intercept = intercept
-        self.intercept_penalty = intercept_penalty
-        self.update = update
         self.graph_updates = graph_updates
-        self.allow_empty = allow_empty
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
 
     def _learners(self) -> tuple[GraphLearner, GraphLearner]:
         return as_learner(self.sample_graph, "sample_graph"), as_learner(self.feature_graph, "feature_graph")
@@ -124,71 +130,30 @@ class LGMD(Factorization):
 
 
 class PMF(Factorization):
-    __doc__ = (
-        r"""Probabilistic matrix factorisation: :class:`LGMD` without graphs.
+    r"""Probabilistic matrix factorisation: :class:`LGMD` without graphs.
 
-    Minimises :math:`\tfrac12 \|P_O(Y - a 1^T - 1 b^T - XW^T)\|^2 + \tfrac{\lambda_1}{2} \|X\|^2 + \tfrac{\lambda_2}{2} \|W\|^2`
-    plus the ridge of the intercepts: alternating ridge regression.
-
-    Parameters
-    ----------
-    n_components : int, default=20
-        Most columns of the factors.
-    inference : {"map"}, default="map"
-        How the factors are inferred.
-"""
-        + _SHARED
-    )
-
-    def __init__(
-        self,
-        n_components: int = 20,
-        inference: str = "map",
-        sample_penalty: float = 1.0,
-        feature_penalty: float = 1.0,
-        intercept: str = "both",
-        intercept_penalty: float = 1.0,
-        update: Any = "auto",
-        allow_empty: bool = False,
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.inference = inference
-        self.sample_penalty = sample_penalty
-        self.feature_penalty = feature_penalty
-        self.intercept = intercept
-        self.intercept_penalty = intercept_penalty
-        self.update = update
-        self.allow_empty = allow_empty
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    Minimises :math:`\tfrac12 \|P_O(Y - a 1^T - 1 b^T - XW^T)\|^2 + \tfrac{\lambda_1}{2} \|X\|^2
+    + \tfrac{\lambda_2}{2} \|W\|^2` plus the ridge of the intercepts: alternating ridge regression. Parameters and
+    attributes are those of :class:`LGMD`, less the graphs.
+    """
 
     def _learners(self) -> tuple[GraphLearner, GraphLearner]:
         return NoGraph(), NoGraph()
 
 
 class DGRMD(Factorization):
-    __doc__ = (
-        r"""Dual graph-regularised matrix decomposition: :class:`LGMD` with nearest-neighbour graphs of the data.
+    """Dual graph-regularised matrix decomposition: :class:`LGMD` with nearest-neighbour graphs of the data.
 
-    The graphs are made once from the table and stay; see :class:`~lgmd.graphs.KNNGraph`.
+    The graphs are made once from the table and stay; see :class:`~lgmd.graphs.KNNGraph`. The other parameters and
+    attributes are those of :class:`LGMD`.
 
     Parameters
     ----------
-    n_components : int, default=20
-        Most columns of the factors.
-    inference : {"map"}, default="map"
-        How the factors are inferred.
     n_neighbors : int, default=5
         Neighbours that each row, and each column, is joined to.
     ridge : float, default=0.1
         Added to the Laplacians.
-"""
-        + _SHARED
-    )
+    """
 
     def __init__(
         self,
@@ -206,19 +171,21 @@ class DGRMD(Factorization):
         tol: float = 1e-5,
         random_state: Any = None,
     ) -> None:
-        self.n_components = n_components
-        self.inference = inference
+        super().__init__(
+            n_components=n_components,
+            inference=inference,
+            sample_penalty=sample_penalty,
+            feature_penalty=feature_penalty,
+            intercept=intercept,
+            intercept_penalty=intercept_penalty,
+            update=update,
+            allow_empty=allow_empty,
+            max_iter=max_iter,
+            tol=tol,
+            random_state=random_state,
+        )
         self.n_neighbors = n_neighbors
         self.ridge = ridge
-        self.sample_penalty = sample_penalty
-        self.feature_penalty = feature_penalty
-        self.intercept = intercept
-        self.intercept_penalty = intercept_penalty
-        self.update = update
-        self.allow_empty = allow_empty
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
 
     def _learners(self) -> tuple[GraphLearner, GraphLearner]:
         learner = KNNGraph(self.n_neighbors, self.ridge)

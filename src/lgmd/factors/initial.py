@@ -9,7 +9,7 @@ from sklearn.utils.extmath import randomized_svd, svd_flip
 
 from lgmd._typing import FloatArray, RandomState
 from lgmd.factors.conjugate_gradient import ConjugateGradientUpdate
-from lgmd.factors.half import Half
+from lgmd.factors.half import Half, PreparedUpdate
 from lgmd.factors.intercepts import Intercepts, InterceptTerms
 from lgmd.observed import Observed
 
@@ -50,7 +50,7 @@ def initial_intercepts(
     return intercepts, max(squares, 0.0) / data.n_observed
 
 
-def _means_update(data: Observed, ridge: float):  # type: ignore[no-untyped-def]
+def _means_update(data: Observed, ridge: float) -> PreparedUpdate:
     identity = scipy.sparse.eye_array(data.shape[0], format="csr")
     return ConjugateGradientUpdate().prepare(Half(data, 1.0, identity, ridge))
 

@@ -1,7 +1,7 @@
 r"""Which of the many equal factor pairs to report.
 
-``X W'`` is the same for ``X S`` and ``W S^-T`` with any invertible S. :func:`principal_rotation` picks the orthogonal S that
-makes the columns principal and leaves the objective as it is. :func:`generalized_components` is the paper's
+``X W'`` is the same for ``X S`` and ``W S^-T`` with any invertible S. :func:`principal_rotation` picks the orthogonal
+S that makes the columns principal and leaves the objective as it is. :func:`generalized_components` is the paper's
 post-processing: generalised principal components in the metrics of the two graphs.
 """
 
@@ -19,8 +19,8 @@ __all__ = ["generalized_components", "principal_rotation"]
 def principal_rotation(X: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Rotate both factors so that ``X'X + W'W`` is diagonal, largest first.
 
-    Returns the two factors and the (k, k) rotation. An orthogonal rotation changes neither ``X W'`` nor the priors. The sign of
-    each column is set so that the largest entry of W's column is positive.
+    Returns the two factors and the (k, k) rotation. An orthogonal rotation changes neither ``X W'`` nor the priors.
+    The sign of each column is set so that the largest entry of W's column is positive.
     """
     balance = X.T.astype(np.float64) @ X + W.T.astype(np.float64) @ W
     _, rotation = scipy.linalg.eigh(balance)
@@ -37,8 +37,9 @@ def generalized_components(
     r"""Generalised principal components of ``X W'``.
 
     The ``U, d, V`` with :math:`U\,\mathrm{diag}(d)\,V^T = X W^T`, :math:`U^T A^{-1} U = I` and
-    :math:`V^T B^{-1} V = I`, d descending. In whitened coordinates this is the singular value decomposition of a product of two
-    thin matrices, hence of a k x k matrix: ``O((n + p) k^2)`` beside the triangular solves with the graphs.
+    :math:`V^T B^{-1} V = I`, d descending. In whitened coordinates this is the singular value decomposition of a
+    product of two thin matrices, hence of a k x k matrix: ``O((n + p) k^2)`` beside the triangular solves with the
+    graphs.
 
     Parameters
     ----------

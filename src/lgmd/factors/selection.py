@@ -49,7 +49,7 @@ def select_update(update: str | FactorUpdate, data: Observed) -> UpdateChoice:
         return UpdateChoice(
             "cg",
             ConjugateGradientUpdate(),
-            f"{n_entries - data.n_observed:,} of {n_entries:,} entries are missing, so every row has a system of its own",
+            f"{n_entries - data.n_observed:,} of {n_entries:,} entries are missing, so every row has its own system",
         )
     if update not in UPDATES:
         known = ", ".join(repr(name) for name in ("auto", *UPDATES))

@@ -74,7 +74,8 @@ class FactorMoments:
     variance: FloatArray | None = None
 
     def correlation_vectors(self) -> FloatArray:
-        """Rows ``z_i`` with ``z_i . z_j`` the correlation of rows i and j over the factor's columns, which have mean zero.
+        """Rows ``z_i`` with ``z_i . z_j`` the correlation of rows i and j over the factor's columns, which have mean
+        zero.
 
         Rows that are zero stay zero: they correlate with nothing.
         """
@@ -88,8 +89,8 @@ class FactorMoments:
 class GraphLearner(ABC):
     """Makes the graph of one side.
 
-    A learner is a value: frozen parameters, no state. :meth:`start` is called once with the table, :meth:`learn` each time
-    the factors have settled.
+    A learner is a value: frozen parameters, no state. :meth:`start` is called once with the table, :meth:`learn` each
+    time the factors have settled.
     """
 
     #: Whether the graph changes with the factors.

@@ -29,9 +29,9 @@ class FixedGraph(GraphLearner):
     matrix : array-like or sparse matrix of shape (n, n)
         Symmetric.
     kind : {"auto", "precision", "laplacian", "adjacency"}, default="auto"
-        What the matrix is. A precision is taken unchanged. A Laplacian gets a ridge, ``L + ridge I``. Of an adjacency the
-        Laplacian is formed first. ``"auto"`` takes weights without a sign whose diagonal has a zero for an adjacency, rows that
-        sum to zero for a Laplacian, and anything else for a precision.
+        What the matrix is. A precision is taken unchanged. A Laplacian gets a ridge, ``L + ridge I``. Of an adjacency
+        the Laplacian is formed first. ``"auto"`` takes weights without a sign whose diagonal has a zero for an
+        adjacency, rows that sum to zero for a Laplacian, and anything else for a precision.
     ridge : float, default=0.1
         How far from its neighbours a node may stray; not used for a precision.
     """
@@ -71,8 +71,8 @@ class FixedGraph(GraphLearner):
             logdet = log_determinant(graph).value
         except np.linalg.LinAlgError:
             raise InvalidGraphError(
-                f"{side.parameter} is not positive definite, so it is not the precision of anything. Add a ridge to its "
-                "diagonal, or pass an adjacency or a Laplacian, which get one."
+                f"{side.parameter} is not positive definite, so it is not the precision of anything. Add a ridge to "
+                "its diagonal, or pass an adjacency or a Laplacian, which get one."
             ) from None
         return GraphEstimate(graph, logdet)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
-from lgmd._typing import IntArray
+from lgmd._typing import FloatArray, IntArray
 from lgmd.exceptions import InvalidParameterError
 from lgmd.graphs.base import GraphEstimate, GraphLearner, Side
 from lgmd.graphs.laplacians import laplacian, unit_scale
@@ -27,9 +27,9 @@ _PRIOR_COMPARISONS = 5.0
 class KNNGraph(GraphLearner):
     r"""Laplacian of the nearest-neighbour graph of the rows, plus a ridge, at unit scale.
 
-    Two rows are joined where one is among the ``n_neighbors`` nearest of the other; every edge has weight one. Rows are compared by
-    the mean squared difference of the entries observed in both. Where gaps leave few of these, the mean is pulled towards that
-    of all pairs; without gaps this is Euclidean distance.
+    Two rows are joined where one is among the ``n_neighbors`` nearest of the other; every edge has weight one. Rows
+    are compared by the mean squared difference of the entries observed in both. Where gaps leave few of these, the
+    mean is pulled towards that of all pairs; without gaps this is Euclidean distance.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def nearest_rows(data: Observed, n_neighbors: int) -> IntArray:
     return neighbors
 
 
-def _column_means(data: Observed):  # type: ignore[no-untyped-def]
+def _column_means(data: Observed) -> FloatArray:
     n, p = data.shape
     sums = data.residual_matrix(np.zeros(n, data.dtype), np.zeros(p, data.dtype)).sum(axis=0)
-    return (np.asarray(sums).ravel() / np.maximum(data.T.row_counts, 1)).astype(data.dtype)
+    return np.asarray(np.asarray(sums).ravel() / np.maximum(data.T.row_counts, 1), dtype=data.dtype)

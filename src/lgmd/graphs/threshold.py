@@ -1,14 +1,14 @@
 r"""The paper's closed form for the graphical lasso, made safe.
 
-For a covariance S and the soft-thresholded :math:`S^\mathrm{res}` the paper's ``Threshold`` writes the precision down entry by
-entry. In correlation scale, with :math:`r_{ij}` the thresholded correlations, it reads
+For a covariance S and the soft-thresholded :math:`S^\mathrm{res}` the paper's ``Threshold`` writes the precision down
+entry by entry. In correlation scale, with :math:`r_{ij}` the thresholded correlations, it reads
 
 .. math:: A_{ij} = -\frac{r_{ij}}{1 - r_{ij}^2}, \qquad A_{ii} = 1 + \sum_m \frac{r_{im}^2}{1 - r_{im}^2} .
 
 On a forest this is the exact maximiser, with unit marginal variances. On cycles it is an approximation which can be
-indefinite. Row i of it is diagonally dominant by :math:`1 - \sum_m |r_{im}| / (1 + |r_{im}|)`; where this is positive in every
-row of a component, the component is positive definite. Components that are neither forest nor dominant are repaired, see
-:func:`closed_form`.
+indefinite. Row i of it is diagonally dominant by :math:`1 - \sum_m |r_{im}| / (1 + |r_{im}|)`; where this is positive
+in every row of a component, the component is positive definite. Rows of components with cycles that are not dominant
+are repaired, see :func:`closed_form`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.sparse.csgraph import connected_components
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
@@ -40,8 +40,9 @@ _DOMINANCE = 0.05
 def closed_form(n: int, rows: IntArray, columns: IntArray, correlations: FloatArray) -> tuple[SparseGraph, bool]:
     """The closed form on a given support, always positive definite.
 
-    A component with cycles that is not diagonally dominant keeps its edges, with correlations multiplied by one factor: the largest
-    that makes it so.
+    Rows on components with cycles that are not diagonally dominant keep their edges, weakened: each such row has a
+    largest factor that would make it dominant, and an edge is multiplied by the smaller factor of its two ends.
+    Shares of dominance grow with the correlation, so every row ends dominant, and a hub weakens its own edges alone.
 
     Parameters
     ----------
@@ -56,19 +57,17 @@ def closed_form(n: int, rows: IntArray, columns: IntArray, correlations: FloatAr
     -------
     precision : csr_array of shape (n, n)
     untouched : bool
-        Whether no component had to be repaired.
+        Whether no row had to be repaired.
     """
     r = np.clip(np.asarray(correlations, dtype=np.float64), -_LARGEST_CORRELATION, _LARGEST_CORRELATION)
     support = scipy.sparse.csr_array((np.ones(len(r)), (rows, columns)), shape=(n, n))
     n_components, labels = connected_components(support, directed=False)
-    label = labels[rows]
-    n_edges = np.bincount(label, minlength=n_components)
-    is_tree = n_edges == np.bincount(labels, minlength=n_components) - 1
-    shrinkage = np.ones(n_components)
-    need_repair = ~is_tree & (_dominance(n, rows, columns, r, labels, n_components) <= 0)
-    if need_repair.any():
-        shrinkage[need_repair] = _largest_dominant(n, rows, columns, r, labels, n_components)[need_repair]
-    r = r * shrinkage[label]
+    n_edges = np.bincount(labels[rows], minlength=n_components)
+    has_cycle = n_edges >= np.bincount(labels, minlength=n_components)
+    repair = has_cycle[labels] & (_dominance(n, rows, columns, r, np.ones(n)) <= 0)
+    if repair.any():
+        factors = np.where(repair, _largest_dominant(n, rows, columns, r), 1.0)
+        r = r * np.minimum(factors[rows], factors[columns])
     off_diagonal = -r / (1.0 - r**2)
     extra = -r * off_diagonal
     diagonal = 1.0 + np.bincount(rows, extra, n) + np.bincount(columns, extra, n)
@@ -79,24 +78,22 @@ def closed_form(n: int, rows: IntArray, columns: IntArray, correlations: FloatAr
         ),
         shape=(n, n),
     )
-    return precision, not need_repair.any()
+    return precision, not repair.any()
 
 
-def _dominance(n, rows, columns, r, labels, n_components):  # type: ignore[no-untyped-def]
-    """Smallest diagonal dominance within each component."""
-    share = np.abs(r) / (1.0 + np.abs(r))
-    by_row = 1.0 - np.bincount(rows, share, n) - np.bincount(columns, share, n)
-    smallest = np.full(n_components, np.inf)
-    np.minimum.at(smallest, labels, by_row)
-    return smallest
+def _dominance(n: int, rows: IntArray, columns: IntArray, r: FloatArray, factors: FloatArray) -> FloatArray:
+    """Diagonal dominance of each row, were all its correlations multiplied by its factor."""
+    r = np.abs(r)
+    at_row, at_column = r * factors[rows], r * factors[columns]
+    return 1.0 - np.bincount(rows, at_row / (1.0 + at_row), n) - np.bincount(columns, at_column / (1.0 + at_column), n)
 
 
-def _largest_dominant(n, rows, columns, r, labels, n_components):  # type: ignore[no-untyped-def]
-    """Largest factor on the correlations of each component that leaves it dominant, by bisection."""
-    low, high = np.zeros(n_components), np.ones(n_components)
+def _largest_dominant(n: int, rows: IntArray, columns: IntArray, r: FloatArray) -> FloatArray:
+    """The largest factor for each row that leaves it dominant, by bisection."""
+    low, high = np.zeros(n), np.ones(n)
     for _ in range(30):
         middle = (low + high) / 2
-        dominant = _dominance(n, rows, columns, r * middle[labels[rows]], labels, n_components) >= _DOMINANCE
+        dominant = _dominance(n, rows, columns, r, middle) >= _DOMINANCE
         low, high = np.where(dominant, middle, low), np.where(dominant, high, middle)
     return low
 
@@ -104,8 +101,8 @@ def _largest_dominant(n, rows, columns, r, labels, n_components):  # type: ignor
 def threshold_precision(S: Any, eta: float) -> GraphEstimate:
     r"""The paper's ``Threshold``: a sparse precision from a covariance, in closed form.
 
-    Approximates :math:`\arg\min_A \mathrm{tr}(SA) - \ln|A| + \eta \|A\|_{1,\mathrm{off}}`; exact where the entries of S above
-    ``eta`` form a forest.
+    Approximates :math:`\arg\min_A \mathrm{tr}(SA) - \ln|A| + \eta \|A\|_{1,\mathrm{off}}`; exact where the entries of
+    S above ``eta`` form a forest.
 
     Parameters
     ----------
@@ -117,7 +114,7 @@ def threshold_precision(S: Any, eta: float) -> GraphEstimate:
     Returns
     -------
     GraphEstimate
-        ``converged`` is False where a component had to be shrunk to be positive definite.
+        ``converged`` is False where edges had to be weakened to be sure of a positive definite matrix.
     """
     if not eta >= 0:
         raise InvalidParameterError(f"eta must not be negative, but is {eta}.")
@@ -156,8 +153,8 @@ class ThresholdGraph(GraphLearner):
     eta : float, default=None
         Threshold on the correlations, between 0 and 1.
     density : float, default=None
-        Share of all pairs that become edges; the threshold is put where it leaves so many. With neither given it is 6 %, as in
-        the paper, but no more than five edges a node on average.
+        Share of all pairs that become edges; the threshold is put where it leaves so many. With neither given it is 6
+        %, as in the paper, but no more than five edges a node on average.
     """
 
     learns: ClassVar[bool] = True
@@ -183,14 +180,11 @@ class ThresholdGraph(GraphLearner):
         vectors = moments.correlation_vectors()
         n = len(vectors)
         pairs, eta = self._select(vectors)
-        values = np.asarray(pairs.values, dtype=np.float64)
-        residual = values - eta * np.sign(values)
+        residual = pairs.values.astype(np.float64) - eta * np.sign(pairs.values)
         precision, untouched = closed_form(n, pairs.rows, pairs.columns, residual)
         logdet = log_determinant(precision).value
         penalty = eta * float(np.abs(precision.data).sum() - np.abs(precision.diagonal()).sum())
-        weights = np.asarray(precision[pairs.rows, pairs.columns]).ravel()
-        has_factor = np.einsum("ij,ij->i", vectors, vectors)
-        fit = float(precision.diagonal() @ has_factor + 2.0 * (values @ weights))
+        fit = float(np.sum(vectors * (precision @ vectors)))
         return GraphEstimate(precision, logdet, fit - logdet + penalty, untouched, penalty)
 
     def _select(self, vectors: FloatArray) -> tuple[Pairs, float]:

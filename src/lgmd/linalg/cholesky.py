@@ -15,7 +15,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
+from lgmd._typing import FloatArray, IntArray, SparseGraph
 
 __all__ = [
     "DENSE_LIMIT",
@@ -59,18 +59,21 @@ class PrecisionFactor(Protocol):
 class DenseFactor:
     """Cholesky factor of a small or dense precision matrix."""
 
-    def __init__(self, precision: SparseGraph | Array) -> None:
-        dense = precision.toarray() if scipy.sparse.issparse(precision) else np.asarray(precision)
+    def __init__(self, precision: SparseGraph) -> None:
+        full = precision.toarray() if scipy.sparse.issparse(precision) else precision
+        dense = np.asarray(full, dtype=np.float64)
         self._lower = scipy.linalg.cholesky(dense, lower=True)
-        self.logdet = 2.0 * float(np.log(np.diag(self._lower)).sum())
+        pivots = np.diag(self._lower) ** 2
+        _check_pivots(pivots, np.diag(dense))
+        self.logdet = float(np.log(pivots).sum())
 
     def solve(self, right: FloatArray) -> FloatArray:
         """``A^-1 right``."""
-        return scipy.linalg.cho_solve((self._lower, True), right)
+        return np.asarray(scipy.linalg.cho_solve((self._lower, True), right))
 
     def whiten(self, right: FloatArray) -> FloatArray:
         """``C^-1 right``."""
-        return scipy.linalg.solve_triangular(self._lower, right, lower=True)
+        return np.asarray(scipy.linalg.solve_triangular(self._lower, right, lower=True))
 
     def color(self, right: FloatArray) -> FloatArray:
         """``C right``."""
@@ -89,8 +92,9 @@ class SparseFactor:
         except RuntimeError as error:  # SuperLU's word for an exactly singular matrix
             raise np.linalg.LinAlgError("the matrix is singular") from error
         pivots = factor.U.diagonal()
-        if not np.all(pivots > 0) or not np.array_equal(factor.perm_r, np.arange(len(order))):
+        if not np.array_equal(factor.perm_r, np.arange(len(order))):  # a zero pivot was avoided
             raise np.linalg.LinAlgError("the matrix is not positive definite")
+        _check_pivots(pivots, permuted.diagonal())
         self._factor = factor
         self._order = order
         self._inverse_order = np.argsort(order)
@@ -115,6 +119,13 @@ class SparseFactor:
         return np.asarray((self._unit_lower @ scaled)[self._inverse_order])
 
 
+def _check_pivots(pivots: FloatArray, diagonal: FloatArray) -> None:
+    """Refuse a matrix that is not positive definite to working precision."""
+    rounding = len(pivots) * float(np.finfo(np.float64).eps)
+    if not np.all(pivots > rounding * np.abs(diagonal)):
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+
+
 def envelope(precision: SparseGraph) -> tuple[IntArray, int]:
     """An order of the nodes and a bound on the entries of the Cholesky factor in that order.
 
@@ -131,8 +142,8 @@ def envelope(precision: SparseGraph) -> tuple[IntArray, int]:
     return order, int((position - first).sum()) + len(order)
 
 
-def factorize(precision: SparseGraph | Array) -> PrecisionFactor:
-    """Factor a symmetric positive definite matrix.
+def factorize(precision: SparseGraph) -> PrecisionFactor:
+    """Factor a symmetric positive definite matrix, sparse or not.
 
     Raises
     ------

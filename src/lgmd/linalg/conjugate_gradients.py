@@ -18,7 +18,7 @@ class ConjugateGradientResult(NamedTuple):
     solution: FloatArray
     n_iter: int
     residual: float
-    """Largest residual norm relative to its right-hand side."""
+    """Largest residual norm relative to its right-hand side, or to the first residual where that is zero."""
 
 
 def conjugate_gradients(
@@ -42,7 +42,8 @@ def conjugate_gradients(
     right, start : ndarray of shape (n, k)
         Right-hand sides and the first guess.
     tol : float
-        Stop when the residual norm is below ``tol`` times the norm of ``right``.
+        Stop when the residual norm is below ``tol`` times the norm of ``right``, or, where that is zero, of the first
+        residual.
     max_iter : int
         Most products with the operator.
     separate_columns : bool, default=False
@@ -51,13 +52,14 @@ def conjugate_gradients(
     axis = 0 if separate_columns else None
 
     def inner(first: FloatArray, second: FloatArray) -> FloatArray:
-        return np.sum(first * second, axis=axis, dtype=np.float64)
+        return np.asarray(np.sum(first * second, axis=axis, dtype=np.float64))
 
     solution = start.copy()
     residual = right - apply(solution)
     direction = residual.copy()
     squares = inner(residual, residual)
     norms = inner(right, right)
+    norms = np.where(norms > 0, norms, squares)
     goal = tol**2 * norms
     n_iter = 0
     while n_iter < max_iter and np.any(squares > goal):

@@ -70,22 +70,24 @@ def _lanczos(
     precision: SparseGraph, scale: FloatArray, start: FloatArray, n_steps: int
 ) -> tuple[FloatArray, FloatArray]:
     """Tridiagonal coefficients of every probe, (n_steps, n_probes) each."""
-    alphas = np.empty((n_steps, start.shape[1]))
+    alphas = np.ones((n_steps, start.shape[1]))
     betas = np.zeros_like(alphas)
+    # A vanished remainder means that the Krylov space is exhausted: the zero beta decouples what follows, which
+    # has weight zero and any positive value.
+    active = np.ones(start.shape[1], dtype=bool)
     previous = np.zeros_like(start)
     current = start
     beta = np.zeros(start.shape[1])
     for step in range(n_steps):
         following = scale[:, None] * (precision @ (scale[:, None] * current)) - beta * previous
-        alphas[step] = np.einsum("ij,ij->j", following, current)
+        alphas[step, active] = np.einsum("ij,ij->j", following, current)[active]
         following -= alphas[step] * current
         beta = np.linalg.norm(following, axis=0)
+        active &= beta > 1e-12
+        if not active.any():
+            break
+        beta = np.where(active, beta, 0.0)
         betas[step] = beta
         previous = current
-        # A vanished remainder means that the Krylov space is exhausted: the zero beta decouples the rest.
-        current = np.divide(following, beta, out=np.zeros_like(following), where=beta > 1e-12)
-        alphas[step + 1 :, beta <= 1e-12] = 1.0
-        if step + 1 < n_steps and np.all(beta <= 1e-12):
-            alphas[step + 1 :] = 1.0
-            break
+        current = np.divide(following, beta, out=np.zeros_like(following), where=active)
     return alphas, betas

@@ -7,7 +7,8 @@ threshold, and the rest is forgotten: ``O(n^2 k)`` operations, ``O(pairs kept)``
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -20,6 +21,9 @@ __all__ = ["Pairs", "block_products", "pairs_above", "strongest_pairs"]
 # A buffer of 256 x 1024 single-precision products is 1 MB: it stays in a core's own cache.
 _BLOCK_ROWS = 256
 _BLOCK_COLUMNS = 1024
+
+# Pairs held beyond twice the number asked for, before the weakest are dropped: 20 MB.
+_SLACK = 1_000_000
 
 
 class Pairs(NamedTuple):
@@ -37,7 +41,7 @@ class Pairs(NamedTuple):
         return Pairs(self.rows[chosen], self.columns[chosen], self.values[chosen])
 
 
-@numba.njit(nogil=True, fastmath=True, cache=True)
+@numba.njit(nogil=True, fastmath={"reassoc"}, cache=True)
 def _count_above(products, threshold, row_start, column_start, counts):  # type: ignore[no-untyped-def]
     """Pairs kept in each row of a block of products, upper triangle only; returns their sum."""
     one, none = products.dtype.type(1), products.dtype.type(0)
@@ -94,58 +98,107 @@ def pairs_above(vectors: FloatArray, threshold: float) -> Pairs:
         Pairs at or below it are left out.
     """
     vectors = np.ascontiguousarray(vectors)
-    n = len(vectors)
     limit = vectors.dtype.type(threshold)
-    empty = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, vectors.dtype))
-    boundaries = np.append(np.arange(0, n, _BLOCK_ROWS), n)
 
     def search(start: int, stop: int) -> Pairs:
-        found = [empty]
-        counts = np.empty(stop - start, np.int64)
-        for column, products in block_products(vectors, start, stop):
-            count = _count_above(products, limit, start, column, counts)
-            if count:
-                part = Pairs(np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, vectors.dtype))
-                _collect_above(products, limit, start, column, counts, *part)
-                found.append(part)
-        return _concatenate(found)
+        blocks = block_products(vectors, start, stop)
+        return _concatenate([_above(products, limit, start, column) for column, products in blocks], vectors.dtype)
 
-    return _concatenate([empty, *map_blocks(search, boundaries, uses_blas=True)])
+    return _concatenate(map_blocks(search, _row_blocks(len(vectors)), uses_blas=True), vectors.dtype)
 
 
 def strongest_pairs(vectors: FloatArray, count: int) -> Pairs:
     """The ``count`` pairs with the largest ``|z_i . z_j|``, strongest first; ties by position.
 
-    The threshold rises as stronger pairs are found, so memory stays ``O(count)``.
+    The threshold rises as stronger pairs are found, so memory stays ``O(count)`` whatever the values.
     """
     vectors = np.ascontiguousarray(vectors)
     n = len(vectors)
     count = min(count, n * (n - 1) // 2)
     if count <= 0:
-        return Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, vectors.dtype))
-    threshold = _starting_threshold(vectors, count)
-    pairs = pairs_above(vectors, threshold)
-    while len(pairs) < count:  # the sample promised too much: look lower
-        threshold = -1.0 if threshold < 1e-6 else 0.5 * threshold
-        pairs = pairs_above(vectors, threshold)
-    order = np.lexsort((pairs.columns, pairs.rows, -np.abs(pairs.values)))
-    return pairs.take(order[:count])
+        return _concatenate([], vectors.dtype)
+    pairs = _search_strongest(vectors, count, _starting_threshold(vectors, count))
+    if len(pairs) < count:  # the sample promised too much
+        pairs = _search_strongest(vectors, count, -1.0)
+    return pairs.take(np.lexsort((pairs.columns, pairs.rows, -np.abs(pairs.values))))
+
+
+class _StrongestPool:
+    """The strongest pairs seen so far, filled from several threads.
+
+    ``limit`` only rises, and always stays below the weakest pair that may still be wanted.
+    """
+
+    def __init__(self, count: int, limit: Any) -> None:
+        self.limit = limit
+        self._count = count
+        self._parts: list[Pairs] = []
+        self._size = 0
+        self._lock = Lock()
+
+    def add(self, pairs: Pairs) -> None:
+        with self._lock:
+            self._parts.append(pairs)
+            self._size += len(pairs)
+            if self._size > 2 * self._count + _SLACK:
+                self._parts = [self.strongest()]
+                self._size = self._count
+                weakest = np.abs(self._parts[0].values).min()
+                self.limit = np.nextafter(weakest, weakest.dtype.type(-1))  # ties may still win by position
+
+    def strongest(self) -> Pairs:
+        """At most ``count`` pairs, in no order."""
+        pairs = _concatenate(self._parts, self.limit.dtype)
+        if len(pairs) <= self._count:
+            return pairs
+        sizes = np.abs(pairs.values)
+        weakest = np.partition(sizes, -self._count)[-self._count]
+        stronger, tied = np.flatnonzero(sizes > weakest), np.flatnonzero(sizes == weakest)
+        first = np.lexsort((pairs.columns[tied], pairs.rows[tied]))[: self._count - len(stronger)]
+        return pairs.take(np.concatenate([stronger, tied[first]]))
+
+
+def _search_strongest(vectors: FloatArray, count: int, threshold: float) -> Pairs:
+    """The ``count`` strongest of the pairs above ``threshold``, in no order; all of them where they are fewer."""
+    pool = _StrongestPool(count, vectors.dtype.type(threshold))
+
+    def search(start: int, stop: int) -> None:
+        for column, products in block_products(vectors, start, stop):
+            pool.add(_above(products, pool.limit, start, column))
+
+    map_blocks(search, _row_blocks(len(vectors)), uses_blas=True)
+    return pool.strongest()
 
 
 def _starting_threshold(vectors: FloatArray, count: int) -> float:
-    """A threshold that about twice ``count`` pairs exceed, from a sample of pairs."""
+    """A threshold that most likely more than ``count`` pairs exceed, but not many more, from a sample of pairs."""
     n = len(vectors)
     n_pairs = n * (n - 1) // 2
-    if 2 * count >= n_pairs:
+    n_sampled = 100_000
+    position = 2 * count * n_sampled // n_pairs + 10
+    if position >= n_sampled:
         return -1.0
     rng = np.random.default_rng(0)
-    n_sampled = min(2_000_000, max(10_000, 50 * n_pairs // count))
     rows = rng.integers(0, n, n_sampled)
     columns = (rows + rng.integers(1, n, n_sampled)) % n
     sampled = np.abs(np.einsum("ij,ij->i", vectors[rows], vectors[columns]))
-    position = max(1, int(2.0 * count / n_pairs * n_sampled))
     return float(np.partition(sampled, -position)[-position])
 
 
-def _concatenate(parts: list[Pairs]) -> Pairs:
+def _row_blocks(n: int) -> IntArray:
+    return np.append(np.arange(0, n, _BLOCK_ROWS), n)
+
+
+def _above(products: FloatArray, limit: Any, row_start: int, column_start: int) -> Pairs:
+    """The pairs of one block above the limit, upper triangle only."""
+    counts = np.empty(len(products), np.int64)
+    count = _count_above(products, limit, row_start, column_start, counts)
+    found = Pairs(np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, products.dtype))
+    if count:
+        _collect_above(products, limit, row_start, column_start, counts, *found)
+    return found
+
+
+def _concatenate(parts: list[Pairs], dtype: Any) -> Pairs:
+    parts = [Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, dtype)), *parts]
     return Pairs(*(np.concatenate([part[field] for part in parts]) for field in range(3)))

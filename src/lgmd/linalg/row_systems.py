@@ -106,18 +106,8 @@ def _accumulate(first, last, indices, values, offsets, design, gram, right, sums
 
 
 @numba.njit(nogil=True, fastmath=_FAST, cache=True)
-def _profile_out(gram, right, sums, total, weight):  # type: ignore[no-untyped-def]
-    """Remove the row intercept from the normal equations; ``weight`` is 1 / (count + ridge)."""
-    k = len(right)
-    for a in range(k):
-        for b in range(k):
-            gram[a, b] -= weight * sums[a] * sums[b]
-        right[a] -= weight * total * sums[a]
-
-
-@numba.njit(nogil=True, fastmath=_FAST, cache=True)
-def _cholesky(gram):  # type: ignore[no-untyped-def]
-    """Overwrite the lower triangle with the Cholesky factor."""
+def _cholesky(gram, smallest):  # type: ignore[no-untyped-def]
+    """Overwrite the lower triangle with the Cholesky factor; False where a pivot is at or below ``smallest``."""
     k = len(gram)
     for a in range(k):
         for b in range(a):
@@ -128,7 +118,36 @@ def _cholesky(gram):  # type: ignore[no-untyped-def]
         pivot = gram[a, a]
         for c in range(a):
             pivot -= gram[a, c] * gram[a, c]
+        if pivot <= smallest[a]:
+            return False
         gram[a, a] = np.sqrt(pivot)
+    return True
+
+
+@numba.njit(nogil=True, fastmath=_FAST, cache=True)
+def _factor(gram, right, sums, total, weight, ridge, room):  # type: ignore[no-untyped-def]
+    """Finish one row's normal equations and overwrite their lower triangle with its Cholesky factor.
+
+    The row intercept is profiled out with ``weight`` 1 / (count + its ridge), zero for none. A row with fewer entries than
+    factors and next to no ridge is singular to working precision: its ridge is raised to the size of the round-off.
+    """
+    k = len(right)
+    smallest, diagonal = room[0], room[1]
+    rounding = k * np.finfo(gram.dtype).eps
+    for a in range(k):
+        smallest[a] = rounding * (gram[a, a] + ridge) + np.finfo(gram.dtype).tiny
+        for b in range(k):
+            gram[a, b] -= weight * sums[a] * sums[b]
+        right[a] -= weight * total * sums[a]
+        gram[a, a] += ridge
+        diagonal[a] = gram[a, a]
+    raised = 4.0
+    while not _cholesky(gram, smallest) and raised < 1e9:
+        for a in range(k):
+            gram[a, a] = diagonal[a] + raised * smallest[a]
+            for b in range(a):
+                gram[a, b] = gram[b, a]
+        raised *= 4.0
 
 
 @numba.njit(nogil=True, fastmath=_FAST, cache=True)
@@ -157,17 +176,13 @@ def _solve_rows(start, stop, rows, indptr, indices, values, offsets, design, rid
     gram = np.empty((k, k), design.dtype)
     right = np.empty(k, design.dtype)
     sums = np.empty(k, design.dtype)
+    room = np.empty((2, k), design.dtype)
     for position in range(start, stop):
         i = rows[position]
         first, last = indptr[i], indptr[i + 1]
         total = _accumulate(first, last, indices, values, offsets, design, gram, right, sums)
-        weight = 0.0
-        if tau >= 0:
-            weight = 1.0 / max(last - first + tau, 1e-30)
-            _profile_out(gram, right, sums, total, weight)
-        for a in range(k):
-            gram[a, a] += ridge[i]
-        _cholesky(gram)
+        weight = 1.0 / max(last - first + tau, 1e-30) if tau >= 0 else 0.0
+        _factor(gram, right, sums, total, weight, ridge[i], room)
         _forward(gram, right)
         _backward(gram, right)
         for a in range(k):
@@ -180,17 +195,15 @@ def _solve_rows(start, stop, rows, indptr, indices, values, offsets, design, rid
 def _factor_rows(  # type: ignore[no-untyped-def]
     start, stop, rows, indptr, indices, values, offsets, design, ridge, tau, lower, right, sums, totals
 ):
+    room = np.empty((2, design.shape[1]), design.dtype)
     for position in range(start, stop):
         i = rows[position]
         first, last = indptr[i], indptr[i + 1]
-        gram = lower[position]
-        total = _accumulate(first, last, indices, values, offsets, design, gram, right[position], sums[position])
-        if tau >= 0:
-            weight = 1.0 / max(last - first + tau, 1e-30)
-            _profile_out(gram, right[position], sums[position], total, weight)
-        for a in range(len(gram)):
-            gram[a, a] += ridge[i]
-        _cholesky(gram)
+        total = _accumulate(
+            first, last, indices, values, offsets, design, lower[position], right[position], sums[position]
+        )
+        weight = 1.0 / max(last - first + tau, 1e-30) if tau >= 0 else 0.0
+        _factor(lower[position], right[position], sums[position], total, weight, ridge[i], room)
         totals[position] = total
 
 

@@ -84,7 +84,7 @@ class IterativeSylvester:
 
         def apply(vectors: FloatArray) -> FloatArray:
             scaled = scale * vectors
-            return scale * (weight * (precision @ scaled) + shifts * scaled)
+            return np.asarray(scale * (weight * (precision @ scaled) + shifts * scaled))
 
         result = conjugate_gradients(
             apply,
@@ -98,9 +98,9 @@ class IterativeSylvester:
 
 
 def prepare(precision: SparseGraph) -> SylvesterSolver:
-    """The solver that suits ``A``."""
+    """The solver that suits ``A``: diagonal where no edge has a weight, spectral up to ``SPECTRAL_LIMIT`` rows."""
     n = precision.shape[0]
-    if precision.nnz <= n and np.count_nonzero(precision.diagonal()) == precision.count_nonzero():
+    if np.count_nonzero(precision.diagonal()) == precision.count_nonzero():
         return DiagonalSylvester(precision)
     if n <= SPECTRAL_LIMIT:
         return SpectralSylvester(precision)

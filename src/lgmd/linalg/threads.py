@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import cache
+from threading import Lock
 from typing import TypeVar
 
 import numpy as np
@@ -29,6 +30,9 @@ _N_BLOCKS = 64
 # Starting threads takes as long as about this many operations.
 _WORTH_A_THREAD = 2e6
 
+# The limit on BLAS belongs to the whole process: two callers at once would each put back what the other had set.
+_BLAS_LIMIT = Lock()
+
 
 @cache
 def _controller() -> ThreadpoolController:
@@ -37,11 +41,8 @@ def _controller() -> ThreadpoolController:
 
 def available_threads() -> int:
     """Threads that kernels may use: the cores at hand, or fewer under ``threadpoolctl`` limits."""
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
-    limits = [pool["num_threads"] for pool in _controller().info() if pool["user_api"] in ("blas", "openmp")]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limits = [int(pool["num_threads"]) for pool in _controller().info() if pool["user_api"] in ("blas", "openmp")]
     return max(1, min([cores, *limits]))
 
 
@@ -87,6 +88,11 @@ def map_blocks(
     n_threads = min(available_threads(), len(starts))
     if n_threads <= 1:
         return [function(start, stop) for start, stop in zip(starts, stops, strict=True)]
-    single = _controller().limit(limits=1, user_api="blas") if uses_blas else nullcontext()
-    with single, ThreadPoolExecutor(n_threads) as executor:
+    with _single_threaded_blas() if uses_blas else nullcontext(), ThreadPoolExecutor(n_threads) as executor:
         return list(executor.map(function, starts, stops))
+
+
+@contextmanager
+def _single_threaded_blas() -> Iterator[None]:
+    with _BLAS_LIMIT, _controller().limit(limits=1, user_api="blas"):
+        yield

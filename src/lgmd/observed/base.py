@@ -74,10 +74,6 @@ class Observed(ABC):
         """``estimate`` (n, p) with every observed entry put back, in place; returned for convenience."""
 
     @abstractmethod
-    def row_blocks(self, n_rows: int) -> Iterator[tuple[int, FloatArray, FloatArray]]:
-        """Runs of at most ``n_rows`` rows: the first row, their values (zero in gaps) and 0/1 mask, dense."""
-
-    @abstractmethod
     def entries(self) -> Entries:
         """The observed entries compressed by rows, for the compiled kernels."""
 

@@ -83,12 +83,6 @@ class DenseObserved(Observed):
         estimate[...] = self.values
         return estimate
 
-    def row_blocks(self, n_rows: int) -> Iterator[tuple[int, FloatArray, FloatArray]]:
-        """Slices of the array."""
-        for start in range(0, self.shape[0], n_rows):
-            block = self.values[start : start + n_rows]
-            yield start, block, np.ones_like(block)
-
     def entries(self) -> Entries:
         """Every entry, compressed by rows."""
         n, p = self.shape

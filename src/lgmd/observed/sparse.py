@@ -95,14 +95,6 @@ class SparseObserved(Observed):
         estimate[np.repeat(np.arange(self.shape[0]), np.diff(indptr)), indices] = values
         return estimate
 
-    def row_blocks(self, n_rows: int) -> Iterator[tuple[int, FloatArray, FloatArray]]:
-        """Dense runs of rows."""
-        table = self.to_csr()
-        mask = scipy.sparse.csr_array((np.ones_like(table.data), table.indices, table.indptr), self.shape)
-        for start in range(0, self.shape[0], n_rows):
-            rows = slice(start, start + n_rows)
-            yield start, table[rows].toarray(), mask[rows].toarray()
-
     def entries(self) -> Entries:
         """The row order."""
         return self.by_rows

@@ -52,8 +52,8 @@ class Checkpoint:
                 raise ArchiveError("it is not a checkpoint of this version of lgmd")
             if header["fingerprint"] != self._identify(problem):
                 raise CheckpointError(
-                    f"The checkpoint {self.path} was written for other data or other settings. Pass those again to go on "
-                    "with it, or another path to start anew."
+                    f"The checkpoint {self.path} was written for other data or other settings. Pass those again to "
+                    "go on with it, or another path to start anew."
                 )
             means = Intercepts(header["overall"], arrays["rows"], arrays["columns"])
             graphs = [_load_graph(header, arrays, side) for side in ("sample_graph", "feature_graph")]
@@ -96,7 +96,7 @@ def fingerprint(problem: Problem) -> str:
     """A digest of the table and of every setting that shapes the path of the run."""
     digest = hashlib.sha256()
     for part in problem.data.digest_parts():
-        digest.update(memoryview(np.ascontiguousarray(part)).cast("B"))
+        digest.update(np.ascontiguousarray(part).data)
     for item in fields(problem):
         if item.name != "data":
             digest.update(f"{item.name}=".encode())

@@ -22,12 +22,12 @@ class Status(Enum):
                 "the objective fell in every iteration" if fell else "the objective did not fall in every iteration"
             )
             return (
-                f"{name} stopped after max_iter={n_iter} iterations; the relative change {change:.1e} is above tol={tol:.0e}. "
-                f"Raise max_iter, or accept: {verdict}."
+                f"{name} stopped after max_iter={n_iter} iterations; the relative change {change:.1e} is above "
+                f"tol={tol:.0e}. Raise max_iter, or accept: {verdict}."
             )
         if self is Status.INTERRUPTED:
             return (
-                f"{name} was interrupted after {n_iter} iterations; the relative change was {change:.1e}, tol={tol:.0e}. "
-                "The model holds the last complete iteration and can be used."
+                f"{name} was interrupted after {n_iter} iterations; the relative change was {change:.1e}, "
+                f"tol={tol:.0e}. The model holds the last complete iteration and can be used."
             )
         return ""

@@ -1,7 +1,8 @@
 """Algorithm 1 of the paper: graphs and factors in turn.
 
-One iteration updates both factors once. When they have settled, the graphs are learned from them, a few times in all; then the
-factors run to convergence. With exact half-steps the objective falls in every iteration in which the graphs are held.
+One iteration updates both factors once. When they have settled, the graphs are learned from them, a few times in all;
+then the factors run to convergence. With exact half-steps the objective falls in every iteration in which the graphs
+are held.
 """
 
 from __future__ import annotations
@@ -182,8 +183,9 @@ def _refuse_divergence(record: Record, history: History) -> None:
     if math.isfinite(record.objective) and size(record) <= _DIVERGED * max(size(first), 1e-300):
         return
     raise DivergenceError(
-        f"The factor updates diverged in iteration {len(history) + 1}: the objective went from {first.objective:.3g} to "
-        f'{record.objective:.3g}. The printed update (update="paper") converges only while each penalty times the '
-        "largest eigenvalue of its graph stays below the smallest eigenvalue of the other factor's Gram matrix. "
+        f"The factor updates diverged in iteration {len(history) + 1}: the objective went from "
+        f'{first.objective:.3g} to {record.objective:.3g}. The printed update (update="paper") converges only while '
+        "each penalty times the largest eigenvalue of its graph stays below the smallest eigenvalue of the other "
+        "factor's Gram matrix. "
         'Lower the penalties, or use update="auto", which is exact.'
     )

@@ -57,7 +57,7 @@ def _quadratic(factor: FloatArray, graph: GraphEstimate) -> float:
 
 
 def _graph_term(factor: FloatArray, graph: GraphEstimate) -> float:
-    return factor.shape[1] * (graph.penalty - graph.logdet)
+    return float(factor.shape[1] * (graph.penalty - graph.logdet))
 
 
 def _squares(vector: FloatArray) -> float:
