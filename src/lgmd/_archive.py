@@ -28,13 +28,24 @@ class ArchiveError(Exception):
 
 
 def write_archive(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, Array]) -> None:
-    """Write a header and arrays to ``path``, replacing what is there."""
+    """Write a header and arrays to ``path``, replacing what is there.
+
+    Raises
+    ------
+    ValueError
+        An array holds Python objects, or is called ``"header"``.
+    """
+    if _HEADER in arrays:
+        raise ValueError(f"{_HEADER!r} is the name of the header: call the array something else")
     target = Path(path)
     text = np.frombuffer(json.dumps(header, allow_nan=True).encode(), dtype=np.uint8)
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            np.savez(file, **{_HEADER: text}, **arrays)
+            with zipfile.ZipFile(file, "w") as archive:
+                for name, array in {_HEADER: text, **arrays}.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
@@ -45,16 +56,25 @@ def write_archive(path: str | os.PathLike[str], header: dict[str, Any], arrays: 
 
 
 def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Header and arrays of a file that :func:`write_archive` wrote."""
+    """Header and arrays of a file that :func:`write_archive` wrote.
+
+    Raises
+    ------
+    ArchiveError
+        The file is something else, or damaged.
+    """
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile) or _HEADER not in archive:
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ArchiveError("it is a single array")
+        with archive:
+            if _HEADER not in archive:
                 raise ArchiveError("it has no header")
             header = json.loads(archive[_HEADER].tobytes().decode())
             arrays = {name: archive[name] for name in archive.files if name != _HEADER}
-    except (zipfile.BadZipFile, ValueError, EOFError, KeyError, OSError, UnicodeDecodeError) as error:
-        if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
-            raise
+    except (ArchiveError, FileNotFoundError, IsADirectoryError, PermissionError):
+        raise
+    except Exception as error:  # damage shows in many ways, deep down in zipfile, numpy and json
         raise ArchiveError(f"it cannot be read ({error})") from error
     if not isinstance(header, dict):
         raise ArchiveError("its header is not a table")
@@ -71,10 +91,23 @@ def add_matrix(arrays: dict[str, Array], name: str, matrix: Any) -> None:
 
 
 def take_matrix(arrays: dict[str, Array], name: str) -> scipy.sparse.csr_array:
-    """The matrix that :func:`add_matrix` stored."""
-    parts = tuple(arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
-    n, p = arrays[f"{name}.shape"].tolist()
-    return scipy.sparse.csr_array(parts, shape=(n, p))
+    """The matrix that :func:`add_matrix` stored.
+
+    Raises
+    ------
+    ArchiveError
+        A part of it is missing, or they do not fit together.
+    """
+    try:
+        parts = tuple(arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
+        n, p = arrays[f"{name}.shape"].tolist()
+        matrix = scipy.sparse.csr_array(parts, shape=(n, p))
+        matrix.check_format(full_check=True)
+    except KeyError as error:
+        raise ArchiveError(f"it lacks the array {error}") from error
+    except (IndexError, TypeError, ValueError) as error:
+        raise ArchiveError(f"its matrix {name!r} is damaged ({error})") from error
+    return matrix
 
 
 def _umask() -> int:

@@ -20,11 +20,11 @@ _EXACT_LIMIT = 400
 
 
 def initial_intercepts(
-    data: Observed, terms: InterceptTerms, ridge: float, *, n_sweeps: int = 10
+    data: Observed, terms: InterceptTerms, ridge: float, *, max_sweeps: int = 30
 ) -> tuple[Intercepts, float]:
     """Shrunken means of a table without factors, and the mean square that they leave.
 
-    The same half-step as everywhere, with k = 0 factors.
+    The same half-step as everywhere, with k = 0 factors; rows and columns in turn until the mean square stands.
     """
     n, p = data.shape
     intercepts = Intercepts.zero(data.shape, data.dtype)
@@ -35,8 +35,10 @@ def initial_intercepts(
     intercepts = Intercepts(total / data.n_observed, intercepts.rows, intercepts.columns)
     by_rows = _means_update(data, ridge) if terms.rows else None
     by_columns = _means_update(data.T, ridge) if terms.columns else None
+    tol = 1e-10 if data.dtype == np.float64 else 1e-6
     # Rows alone or columns alone are exact in one sweep; together they alternate.
-    for _ in range(n_sweeps if terms.rows and terms.columns else 1):
+    for _ in range(max_sweeps if terms.rows and terms.columns else 1):
+        previous = squares
         rows, columns = intercepts.rows, intercepts.columns
         if by_rows is not None:
             rows = by_rows(none[0], none[1], columns + data.dtype.type(intercepts.overall))[1]
@@ -45,8 +47,10 @@ def initial_intercepts(
         intercepts = Intercepts(intercepts.overall, rows, columns)
         squares, total = data.residual_sums(rows, intercepts.column_offsets, *none)
         shift = total / data.n_observed
-        intercepts = Intercepts(intercepts.overall + shift, rows, columns)
+        intercepts = intercepts.settled(shift)
         squares -= data.n_observed * shift**2
+        if abs(previous - squares) <= tol * abs(squares):
+            break
     return intercepts, max(squares, 0.0) / data.n_observed
 
 

@@ -61,6 +61,18 @@ class Intercepts:
         """What the entries of each column hold besides the factors and the row's own intercept."""
         return self.columns + self.columns.dtype.type(self.overall)
 
+    def settled(self, shift: float) -> Intercepts:
+        """The overall mean moved by ``shift``, and by what rows and columns have in common.
+
+        The latter changes no prediction and makes the ridge of rows and columns as small as it can be.
+        """
+        by_rows, by_columns = float(self.rows.mean()), float(self.columns.mean())
+        return Intercepts(
+            self.overall + shift + by_rows + by_columns,
+            self.rows - self.rows.dtype.type(by_rows),
+            self.columns - self.columns.dtype.type(by_columns),
+        )
+
     def scaled(self, factor: float) -> Intercepts:
         """All multiplied by ``factor``."""
         weight = self.rows.dtype.type(factor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -109,4 +109,4 @@ class GraphLearner(ABC):
 
     def parameters(self) -> dict[str, Any]:
         """Constructor parameters by name."""
-        return {name: getattr(self, name) for name in getattr(self, "__dataclass_fields__", {})}
+        return {item.name: getattr(self, item.name) for item in fields(self)} if is_dataclass(self) else {}

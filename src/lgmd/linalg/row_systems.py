@@ -128,8 +128,8 @@ def _cholesky(gram, smallest):  # type: ignore[no-untyped-def]
 def _factor(gram, right, sums, total, weight, ridge, room):  # type: ignore[no-untyped-def]
     """Finish one row's normal equations and overwrite their lower triangle with its Cholesky factor.
 
-    The row intercept is profiled out with ``weight`` 1 / (count + its ridge), zero for none. A row with fewer entries than
-    factors and next to no ridge is singular to working precision: its ridge is raised to the size of the round-off.
+    The row intercept is profiled out with ``weight`` 1 / (count + its ridge), zero for none. A row with fewer entries
+    than factors and next to no ridge is singular to working precision: its ridge is raised to the size of round-off.
     """
     k = len(right)
     smallest, diagonal = room[0], room[1]

@@ -13,7 +13,13 @@ from lgmd.observed.base import Observed
 from lgmd.observed.dense import DenseObserved
 from lgmd.observed.sparse import SparseObserved
 
-__all__ = ["as_observed"]
+__all__ = ["NotNumbersError", "as_observed"]
+
+_COMPLEX = "Complex data not supported: decompose the real and the imaginary part on their own."
+
+
+class NotNumbersError(InvalidDataError, TypeError):
+    """Entries are of a type that is no number."""
 
 
 def as_observed(
@@ -31,7 +37,7 @@ def as_observed(
     table : array-like, masked array, DataFrame or sparse matrix of shape (n, p)
         NaN (also ``None`` and ``pandas.NA``) and masked entries are gaps. In a scipy.sparse matrix the
         stored entries are the observed ones: an explicit zero is an observed zero, what is not stored is a gap.
-        float32 stays float32, every other real type becomes float64.
+        float32 stays float32 and float16 becomes it; every other real type becomes float64.
     allow_empty_rows, allow_empty_columns : bool, default=False
         Whether a row, or a column, may have no observed entry at all.
     min_rows, min_columns : int, default=2
@@ -50,8 +56,8 @@ def as_observed(
         observed = _from_array(table, min_rows, min_columns)
     if observed.n_observed == 0:
         raise InvalidDataError(
-            f"All {observed.shape[0]:,} x {observed.shape[1]:,} entries are missing, so there is nothing to learn from. "
-            "Pass a table with observed entries."
+            f"All {observed.shape[0]:,} x {observed.shape[1]:,} entries are missing, so there is nothing to learn "
+            "from. Pass a table with observed entries."
         )
     if not allow_empty_rows:
         _refuse_empty(observed.row_counts, "Rows", observed.row_names)
@@ -81,7 +87,9 @@ def _from_array(table: Any, min_rows: int, min_columns: int) -> Observed:
 
 def _from_sparse(table: Any, min_rows: int, min_columns: int) -> Observed:
     _check_shape(table, min_rows, min_columns)
-    data_type = _float_type(table.dtype)
+    _float_type(table.dtype)
+    if table.format == "dia":
+        table = _stored_diagonals(table)
     rows = scipy.sparse.csr_array(table)
     if rows.nnz < table.nnz or not rows.has_canonical_format:
         unique = rows.copy()
@@ -92,7 +100,7 @@ def _from_sparse(table: Any, min_rows: int, min_columns: int) -> Observed:
                 "for example with table.sum_duplicates()."
             )
         rows = unique
-    values = np.asarray(rows.data, dtype=data_type)
+    values = _floats(rows.data)
     _refuse_infinite(values)
     missing = np.isnan(values)
     if missing.any():
@@ -108,67 +116,85 @@ def _from_sparse(table: Any, min_rows: int, min_columns: int) -> Observed:
     return SparseObserved.from_csr(rows)
 
 
+def _stored_diagonals(table: Any) -> scipy.sparse.coo_array:
+    """The entries of a diagonal format, zeros among them, which scipy's own conversion leaves out."""
+    diagonals, columns = np.indices(table.data.shape)
+    rows = columns - table.offsets[diagonals]
+    inside = (rows >= 0) & (rows < table.shape[0]) & (columns < table.shape[1])
+    return scipy.sparse.coo_array((table.data[inside], (rows[inside], columns[inside])), shape=table.shape)
+
+
 def _real_values(table: Any) -> tuple[FloatArray, Array | None]:
     """The table as a float array with NaN in its gaps, and the mask of a masked array."""
     if isinstance(table, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(table)
         values = np.asarray(table.data)
-        return values.astype(_float_type(values.dtype), copy=False), np.ma.getmaskarray(table)
+        return _floats(np.where(mask, np.nan, values) if values.dtype == object else values), mask
     if _is_frame(table):
         return _frame_values(table), None
-    values = np.asarray(table)
+    try:
+        values = np.asarray(table)
+    except ValueError as error:
+        raise InvalidDataError(
+            f"The table is no rectangle of numbers: {error} Give every row the same number of entries."
+        ) from error
+    return _floats(values), None
+
+
+def _floats(values: Array) -> FloatArray:
+    """Real values of any type in single or double precision; not a copy where they are that already."""
     if values.dtype == object:
         values = _numbers(values)
-    return values.astype(_float_type(values.dtype), copy=False), None
+    with np.errstate(over="ignore"):  # what is too large for a double is refused as infinite
+        return values.astype(_float_type(values.dtype), copy=False)
 
 
 def _frame_values(frame: Any) -> FloatArray:
-    for name, data_type in zip(frame.columns, frame.dtypes, strict=True):
-        if getattr(data_type, "kind", "O") in "OUSTMmc" and not _is_numeric_column(frame[name]):
-            raise InvalidDataError(
-                f"Column {name!r} holds {data_type} values, but every column must hold numbers. Drop it, or encode it."
-            )
-    single = len(frame.columns) > 0 and all(str(t).lower() == "float32" for t in frame.dtypes)
-    return np.asarray(frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan))
+    if all(data_type.kind in "fiub" for data_type in frame.dtypes):
+        single = len(frame.columns) > 0 and all(str(t).lower() in ("float32", "float16") for t in frame.dtypes)
+        return np.asarray(frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan))
+    return np.column_stack([_column_values(frame.iloc[:, position]) for position in range(frame.shape[1])])
 
 
-def _is_numeric_column(column: Any) -> bool:
-    if getattr(column, "ndim", 1) != 1:  # a name that occurs twice selects a frame
-        return all(_is_numeric_column(column.iloc[:, position]) for position in range(column.shape[1]))
+def _column_values(column: Any) -> FloatArray:
+    if column.dtype.kind in "fiub":
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     try:
-        _numbers(column.to_numpy(dtype=object, na_value=np.nan))
-    except (InvalidDataError, TypeError):
-        return False
-    return True
+        return _numbers(column.to_numpy(dtype=object, na_value=np.nan))
+    except InvalidDataError as error:
+        raise InvalidDataError(
+            f"Column {column.name!r} holds {column.dtype} values, but every column must hold numbers. Drop it, or "
+            "encode it."
+        ) from error
 
 
 def _numbers(values: Array) -> FloatArray:
-    """Objects as float64, with None as a gap; text is refused even where it reads like a number."""
-    if values.dtype == object and any(isinstance(value, str | bytes) for value in values.ravel()):
-        found = next(value for value in values.ravel() if isinstance(value, str | bytes))
-        raise InvalidDataError(
-            f"The table holds text ({found!r}), but every entry must be a number. Convert it, or mark gaps with NaN."
-        )
-    if any(isinstance(value, complex | np.complexfloating) for value in values.ravel()):
-        raise InvalidDataError("Complex data not supported: decompose the real and the imaginary part on their own.")
+    """Objects as float64, with None and NA as gaps; text is refused even where it reads like a number."""
+    flat = [np.nan if value is None or type(value).__name__ == "NAType" else value for value in values.ravel()]
+    for value in flat:
+        if isinstance(value, str | bytes):
+            raise InvalidDataError(
+                f"The table holds text ({value!r}), but every entry must be a number. Convert it, or mark gaps with "
+                "NaN."
+            )
+        if isinstance(value, complex | np.complexfloating):
+            raise InvalidDataError(_COMPLEX)
     try:
-        return np.asarray([np.nan if value is None else value for value in values.ravel()], dtype=np.float64).reshape(
-            values.shape
-        )
-    except TypeError as error:
-        raise TypeError(
-            f"The table holds objects that are not numbers: {error}. argument must be a string or a real number: "
-            "convert the entries to numbers."
+        return np.array([float(value) for value in flat], dtype=np.float64).reshape(values.shape)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise NotNumbersError(
+            f"The table holds objects that are not numbers: {error}. Convert them, or mark gaps with NaN."
         ) from error
 
 
 def _float_type(found: np.dtype[Any]) -> np.dtype[Any]:
     if found.kind == "c":
-        raise InvalidDataError("Complex data not supported: decompose the real and the imaginary part on their own.")
+        raise InvalidDataError(_COMPLEX)
     if found.kind not in "fiub":
         raise InvalidDataError(
             f"The table holds {found} values, but every entry must be a real number. Convert it, or mark gaps with NaN."
         )
-    return np.dtype(np.float32) if found in (np.float32, np.float16) else np.dtype(np.float64)
+    return np.dtype(np.float32) if found.kind == "f" and found.itemsize <= 4 else np.dtype(np.float64)
 
 
 def _check_shape(values: Any, min_rows: int, min_columns: int) -> None:
@@ -192,7 +218,8 @@ def _refuse_infinite(values: FloatArray) -> None:
     infinite = int(np.isinf(values).sum())
     if infinite:
         raise InvalidDataError(
-            f"{infinite:,} of {values.size:,} entries are infinity (inf). Replace them by numbers, or by NaN if they are gaps."
+            f"{infinite:,} of {values.size:,} entries are infinity (inf). Replace them by numbers, or by NaN if they "
+            "are gaps."
         )
 
 

@@ -70,8 +70,7 @@ class DenseObserved(Observed):
             residual -= row_offsets[start:stop, None]
             residual -= column_offsets
             total += float(residual.sum(dtype=np.float64))
-            flat = residual.ravel()
-            squares += float(np.dot(flat, flat))
+            squares += float(np.einsum("ij,ij->i", residual, residual).sum(dtype=np.float64))
         return squares, total
 
     def residual_matrix(self, row_offsets: FloatArray, column_offsets: FloatArray) -> FloatArray:

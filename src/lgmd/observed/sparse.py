@@ -18,7 +18,8 @@ __all__ = ["SparseObserved"]
 class SparseObserved(Observed):
     """The observed entries of an (n, p) table, compressed both by rows and by columns.
 
-    Both orders are built once; scaling and transposing share the indices. Indices have 32 bits while they fit.
+    Both orders are built once; scaling and transposing share the indices. Indices have 32 bits while they fit, row
+    pointers always 64.
     """
 
     def __init__(
@@ -42,8 +43,8 @@ class SparseObserved(Observed):
         """From a ``csr_array`` whose stored entries, explicit zeros among them, are the observed ones."""
         columns = table.tocsc()
         return cls(
-            _entries(table.indptr, table.indices, table.data),
-            _entries(columns.indptr, columns.indices, columns.data),
+            _entries(table.indptr, table.indices, table.data, table.shape[1]),
+            _entries(columns.indptr, columns.indices, columns.data, table.shape[0]),
             row_names,
             column_names,
         )
@@ -83,11 +84,11 @@ class SparseObserved(Observed):
         return residual_sums(self.by_rows, row_offsets, column_offsets, X, W)
 
     def residual_matrix(self, row_offsets: FloatArray, column_offsets: FloatArray) -> scipy.sparse.csr_array:
-        """A ``csr_array``: gaps are filled by the offsets, hence zero."""
-        indptr, indices, values, _ = self.by_rows
-        residuals = values - np.repeat(row_offsets, self.row_counts)
-        residuals -= column_offsets[indices]
-        return scipy.sparse.csr_array((residuals, indices, indptr), shape=self.shape)
+        """A ``csr_array`` that shares the indices: gaps are filled by the offsets, hence zero."""
+        table = self.to_csr()
+        table.data = table.data - np.repeat(row_offsets, self.row_counts)
+        table.data -= column_offsets[table.indices]
+        return table
 
     def fill(self, estimate: FloatArray) -> FloatArray:
         """Stored entries over the estimate."""
@@ -104,12 +105,16 @@ class SparseObserved(Observed):
         yield from self.by_rows[:3]
 
     def to_csr(self) -> scipy.sparse.csr_array:
-        """The stored entries as a ``csr_array`` that shares them."""
+        """The stored entries as a ``csr_array`` that shares them: not to be changed in place."""
         indptr, indices, values, _ = self.by_rows
+        if len(values) <= np.iinfo(np.int32).max:
+            indptr = indptr.astype(indices.dtype)  # of one type with the indices, or scipy copies those
         return scipy.sparse.csr_array((values, indices, indptr), shape=self.shape)
 
 
-def _entries(indptr: IntArray, indices: IntArray, values: FloatArray) -> Entries:
-    # One type for the row pointers keeps the number of compiled kernel variants down.
-    indptr = np.asarray(indptr, dtype=np.int64)
+def _entries(indptr: IntArray, indices: IntArray, values: FloatArray, width: int) -> Entries:
+    # One type for the row pointers, and one for the indices of all but the widest tables, keep the number of compiled
+    # kernel variants down.
+    indptr = indptr.astype(np.int64, copy=False)
+    indices = indices.astype(np.int32 if width <= np.iinfo(np.int32).max else np.int64, copy=False)
     return Entries(indptr, indices, values, balanced_blocks(indptr))

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from lgmd._typing import FloatArray
-from lgmd.factors import Intercepts
 from lgmd.graphs import GraphEstimate
 from lgmd.solver.problem import Problem, State
 
@@ -15,7 +14,7 @@ __all__ = ["objective_terms", "settle_mean"]
 
 
 def settle_mean(problem: Problem, state: State) -> tuple[State, float]:
-    """Move the overall mean to its minimum, which needs nothing but the residuals' sum.
+    """Move the overall mean to its minimum, which needs nothing but the residuals' sum, and centre the other means.
 
     Returns the state and the sum of squared residuals after the move.
     """
@@ -24,8 +23,7 @@ def settle_mean(problem: Problem, state: State) -> tuple[State, float]:
     if not problem.intercepts.overall:
         return state, squares
     shift = total / problem.data.n_observed
-    moved = Intercepts(means.overall + shift, means.rows, means.columns)
-    return replace(state, intercepts=moved), squares - problem.data.n_observed * shift**2
+    return replace(state, intercepts=means.settled(shift)), squares - problem.data.n_observed * shift**2
 
 
 def objective_terms(problem: Problem, state: State, squares: float) -> dict[str, float]:

@@ -1,0 +1,240 @@
+"""The alternation: its objective falls, its ends are told apart, it can be stopped and resumed."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from lgmd import DGRMD, LGMD, PMF
+from lgmd.exceptions import CheckpointError, ConvergenceWarning, DivergenceError
+from lgmd.factors import ConjugateGradientUpdate
+from lgmd.graphs import ThresholdGraph
+
+TIGHT = {"tol": 1e-12, "max_iter": 60}
+
+
+def fixed_graph_model(make_precision, n, p, **parameters):
+    return LGMD(
+        n_components=3,
+        sample_graph=make_precision(n, seed=1),
+        feature_graph=make_precision(p, seed=2),
+        sample_penalty=0.5,
+        feature_penalty=2.0,
+        **parameters,
+    )
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("intercept", ["none", "global", "samples", "features", "both"])
+@pytest.mark.parametrize("with_gaps", [False, True])
+@pytest.mark.parametrize("penalty", [0.01, 1.0, 100.0])
+def test_with_exact_updates_and_fixed_graphs_the_objective_never_rises(
+    make_table, make_precision, with_gaps, intercept, penalty
+):
+    table = make_table(n=25, p=18, noise=0.5)[int(with_gaps)]
+    model = fixed_graph_model(make_precision, 25, 18, intercept=intercept, **TIGHT)
+    model.set_params(sample_penalty=penalty, feature_penalty=2 * penalty).fit(table)
+    objective = model.history_.objective
+    assert len(objective) > 2
+    assert np.all(np.diff(objective) <= 1e-10 * np.abs(objective[:-1]))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_loose_tolerance_of_conjugate_gradients_still_lets_the_objective_fall(make_table, make_precision):
+    _, gappy = make_table(n=25, p=18, noise=0.5)
+    update = ConjugateGradientUpdate(tol=0.3, max_iter=2)
+    objective = fixed_graph_model(make_precision, 25, 18, update=update, **TIGHT).fit(gappy).history_.objective
+    assert np.all(np.diff(objective) <= 1e-10 * np.abs(objective[:-1]))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_objective_is_the_stated_formula(make_table, make_precision):
+    _, gappy = make_table(n=16, p=12)
+    A, B = make_precision(16, seed=1), make_precision(12, seed=2)
+    model = fixed_graph_model(make_precision, 16, 12, intercept_penalty=0.7, max_iter=5).fit(gappy)
+    scale = model.scale_
+    X, W = model.sample_factors_ / np.sqrt(scale), model.feature_factors_ / np.sqrt(scale)
+    residual = (gappy - model.reconstruct()) / scale
+    rows, columns = model.sample_intercepts_ / scale, model.feature_intercepts_ / scale
+
+    def prior(factor, graph):
+        return np.trace(factor.T @ graph @ factor) - 3 * np.linalg.slogdet(graph.toarray())[1]
+
+    expected = 0.5 * np.nansum(residual**2) + 0.5 * 0.5 * prior(X, A) + 0.5 * 2.0 * prior(W, B)
+    expected += 0.5 * 0.7 * (rows @ rows + columns @ columns)
+    assert model.history_.objective[-1] == pytest.approx(expected, rel=1e-10)
+    terms = {name: values[-1] for name, values in model.history_.terms.items()}
+    assert sum(terms.values()) == pytest.approx(expected, rel=1e-10)
+    assert terms["fit"] == pytest.approx(0.5 * np.nansum(residual**2))
+
+
+def test_at_convergence_every_block_is_optimal(make_table, make_precision):
+    _, gappy = make_table(n=16, p=12)
+    update = ConjugateGradientUpdate(tol=1e-12)
+    model = fixed_graph_model(make_precision, 16, 12, update=update, tol=1e-15, max_iter=5000).fit(gappy)
+    scale = model.scale_
+    X, W = model.sample_factors_ / np.sqrt(scale), model.feature_factors_ / np.sqrt(scale)
+    residual = np.nan_to_num((gappy - model.reconstruct()) / scale)
+    np.testing.assert_allclose(residual @ W, 0.5 * (model.sample_graph_ @ X), atol=1e-5)
+    np.testing.assert_allclose(residual.T @ X, 2.0 * (model.feature_graph_ @ W), atol=1e-5)
+    np.testing.assert_allclose(residual.sum(axis=1), model.sample_intercepts_ / scale, atol=1e-5)
+    np.testing.assert_allclose(residual.sum(axis=0), model.feature_intercepts_ / scale, atol=1e-5)
+    assert residual.sum() == pytest.approx(0, abs=1e-8)
+
+
+def test_without_graphs_the_solution_is_the_shrunken_singular_value_decomposition(make_table):
+    complete, _ = make_table(n=20, p=15)
+    model = PMF(n_components=5, intercept="none", sample_penalty=0.4, feature_penalty=0.9, tol=1e-14, max_iter=2000)
+    fitted = model.fit(complete).reconstruct()
+    U, values, Vt = np.linalg.svd(complete / model.scale_, full_matrices=False)
+    shrunken = np.maximum(values[:5] - np.sqrt(0.4 * 0.9), 0)
+    np.testing.assert_allclose(fitted, model.scale_ * (U[:, :5] * shrunken) @ Vt[:5], atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_graphs_are_learned_as_often_as_asked_and_never_first(make_table):
+    complete, _ = make_table(n=30, p=25)
+    for updates in (0, 1, 3):
+        history = LGMD(n_components=3, graph_updates=updates, tol=1e-9).fit(complete).history_
+        assert history.graph_steps.sum() == updates
+        assert not history.graph_steps[0]
+        edges = [record.sample_edges for record in history.records]
+        assert (edges[-1] > 0) == (updates > 0)
+        held = ~history.graph_steps[1:]
+        assert np.all(np.diff(history.objective)[held] <= 1e-10 * np.abs(history.objective[:-1][held]))
+
+
+def test_convergence_is_by_relative_change(make_table):
+    complete, _ = make_table()
+    model = PMF(n_components=3, tol=1e-4).fit(complete)
+    assert model.converged_
+    assert model.status_ == "converged"
+    objective = model.history_.objective
+    changes = -np.diff(objective) / np.maximum(np.abs(objective[1:]), np.abs(objective[:-1]))
+    assert abs(changes[-1]) <= 1e-4
+    assert np.all(np.abs(changes[:-1]) > 1e-4)
+    np.testing.assert_allclose(model.history_.change[1:], changes)
+    assert model.n_iter_ == len(objective)
+
+
+def test_running_out_of_iterations_warns_with_numbers(make_table):
+    complete, _ = make_table()
+    with pytest.warns(
+        ConvergenceWarning,
+        match=r"PMF stopped after max_iter=2 iterations; the relative change \d\.\de-\d\d is above tol=1e-12. "
+        "Raise max_iter, or accept: the objective fell in every iteration",
+    ):
+        model = PMF(n_components=3, tol=1e-12, max_iter=2).fit(complete)
+    assert not model.converged_
+    assert model.status_ == "max_iter"
+
+
+def test_a_callback_sees_every_iteration_and_can_stop(make_table):
+    complete, _ = make_table()
+    seen = []
+
+    def stop_at_three(progress):
+        seen.append((progress.iteration, progress.record.objective, progress.state.X.shape))
+        return progress.iteration == 3
+
+    model = PMF(n_components=3, tol=1e-12).fit(complete, callback=stop_at_three)
+    assert [entry[0] for entry in seen] == [1, 2, 3]
+    np.testing.assert_array_equal([entry[1] for entry in seen], model.history_.objective)
+    assert seen[0][2] == (14, 3)
+    assert model.status_ == "stopped"
+    assert not model.converged_
+
+
+def interrupt_at(iteration):
+    def callback(progress):
+        if progress.iteration == iteration:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+def test_ctrl_c_leaves_a_usable_model(make_table):
+    _, gappy = make_table()
+    with pytest.warns(ConvergenceWarning, match="was interrupted after 4 iterations.*can be used"):
+        model = LGMD(n_components=3, tol=1e-12).fit(gappy, callback=interrupt_at(4))
+    assert model.status_ == "interrupted"
+    assert model.n_iter_ == 4
+    assert np.all(np.isfinite(model.reconstruct()))
+    residual = gappy - model.reconstruct()
+    assert model.noise_variance_ == pytest.approx(np.nanmean(residual**2))
+
+
+@pytest.mark.parametrize("model", [PMF(3, tol=1e-9), DGRMD(3, tol=1e-9), LGMD(3, tol=1e-9)])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_resumed_run_ends_where_an_uninterrupted_one_does(make_table, tmp_path, model):
+    _, gappy = make_table(n=30, p=20)
+    path = tmp_path / "run.npz"
+    whole = model.set_params(max_iter=40).fit(gappy)
+    expected, objective = whole.reconstruct(), whole.history_.objective
+    for iteration in (3, 11):
+        model.fit(gappy, checkpoint=path, callback=interrupt_at(iteration))
+        assert model.n_iter_ == iteration
+    resumed = model.fit(gappy, checkpoint=path)
+    np.testing.assert_allclose(resumed.history_.objective, objective, rtol=1e-9)
+    np.testing.assert_allclose(resumed.reconstruct(), expected, atol=1e-8)
+    assert np.all(np.diff(resumed.history_.seconds) > 0)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_checkpoint_of_other_data_or_settings_is_refused(make_table, tmp_path, make_precision):
+    complete, gappy = make_table()
+    path = tmp_path / "run.npz"
+    model = LGMD(n_components=3, sample_graph=make_precision(14), max_iter=3).fit(gappy, checkpoint=path)
+    before = path.read_bytes()
+    others = [
+        (complete, {}),
+        (gappy + 1e-9, {}),
+        (gappy, {"n_components": 2}),
+        (gappy, {"sample_penalty": 2.0}),
+        (gappy, {"feature_graph": ThresholdGraph(eta=0.3)}),
+        (gappy, {"sample_graph": make_precision(14, seed=5)}),
+        (gappy, {"intercept": "none"}),
+    ]
+    for table, parameters in others:
+        other = LGMD(n_components=3, sample_graph=make_precision(14), max_iter=3).set_params(**parameters)
+        with pytest.raises(CheckpointError, match="other data or other settings"):
+            other.fit(table, checkpoint=path)
+    assert path.read_bytes() == before
+    model.set_params(max_iter=5).fit(gappy, checkpoint=path)
+    assert model.n_iter_ == 5
+
+
+def test_a_damaged_checkpoint_is_refused(make_table, tmp_path):
+    _, gappy = make_table()
+    path = tmp_path / "run.npz"
+    path.write_bytes(b"not a checkpoint")
+    with pytest.raises(CheckpointError, match="cannot be used.*Delete it to start anew"):
+        PMF(n_components=2).fit(gappy, checkpoint=path)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("with_gaps", [False, True])
+def test_the_printed_update_stops_with_a_clear_error_when_it_diverges(make_table, make_precision, with_gaps):
+    table = make_table(n=25, p=18)[int(with_gaps)]
+    calm = fixed_graph_model(make_precision, 25, 18, update="paper", max_iter=30)
+    calm.set_params(sample_penalty=1e-3, feature_penalty=1e-3).fit(table)
+    wild = fixed_graph_model(make_precision, 25, 18, update="paper")
+    with pytest.raises(DivergenceError, match=r"diverged in iteration \d+.*use update=\"auto\", which is exact"):
+        wild.set_params(sample_penalty=1e4, feature_penalty=1e4).fit(table)
+    exact = wild.set_params(update="auto").fit(table)
+    assert np.all(np.isfinite(exact.reconstruct()))
+
+
+def test_single_precision_objective_falls_to_its_own_accuracy(make_table):
+    _, gappy = make_table(n=30, p=20)
+    model = PMF(n_components=3).fit(gappy.astype(np.float32))
+    assert model.converged_
+    assert model.sample_factors_.dtype == np.float32
+    reference = PMF(n_components=3).fit(gappy)
+    assert model.history_.objective[-1] == pytest.approx(reference.history_.objective[-1], rel=1e-3)
+
+
+def test_an_isolated_graph_equals_no_graph(make_table):
+    _, gappy = make_table()
+    identity = scipy.sparse.eye_array(14, format="csr")
+    with_graph = LGMD(n_components=3, sample_graph=identity, feature_graph="none").fit(gappy)
+    np.testing.assert_allclose(with_graph.reconstruct(), PMF(n_components=3).fit(gappy).reconstruct(), atol=1e-10)

@@ -1,0 +1,20 @@
+"""The package as a whole."""
+
+import subprocess
+import sys
+
+import lgmd
+from lgmd import datasets, graphs, metrics
+
+
+def test_the_public_names_are_there():
+    assert set(lgmd.__all__) >= {"LGMD", "PMF", "DGRMD", "GPCA", "LGMDImputer", "graphs", "metrics", "datasets"}
+    for module in (lgmd, graphs, metrics, datasets):
+        assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_importing_loads_no_plotting_no_tuning_and_no_command_line():
+    code = "import sys, lgmd; print(sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    for heavy in ("matplotlib", "optuna", "torch", "typer", "rich", "cvxpy"):
+        assert f"'{heavy}'" not in loaded
