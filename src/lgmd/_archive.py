@@ -22,6 +22,9 @@ __all__ = ["ArchiveError", "add_matrix", "read_archive", "take_matrix", "write_a
 
 _HEADER = "header"
 
+# The header lists the arrays, so that one that damage has hidden is missed.
+_NAMES = "arrays"
+
 
 class ArchiveError(Exception):
     """The file is not such an archive, or is damaged; the message says which."""
@@ -33,12 +36,12 @@ def write_archive(path: str | os.PathLike[str], header: dict[str, Any], arrays: 
     Raises
     ------
     ValueError
-        An array holds Python objects, or is called ``"header"``.
+        An array holds Python objects, is called ``"header"``, or the header has a key ``"arrays"``.
     """
-    if _HEADER in arrays:
-        raise ValueError(f"{_HEADER!r} is the name of the header: call the array something else")
+    if _HEADER in arrays or _NAMES in header:
+        raise ValueError(f"the array name {_HEADER!r} and the header key {_NAMES!r} are taken")
     target = Path(path)
-    text = np.frombuffer(json.dumps(header, allow_nan=True).encode(), dtype=np.uint8)
+    text = np.frombuffer(json.dumps({**header, _NAMES: list(arrays)}).encode(), dtype=np.uint8)
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -64,10 +67,10 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str
         The file is something else, or damaged.
     """
     try:
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ArchiveError("it is a single array")
-        with archive:
+        with open(path, "rb") as file:  # np.load leaves a file that it opened itself open where it fails
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ArchiveError("it is a single array")
             if _HEADER not in archive:
                 raise ArchiveError("it has no header")
             header = json.loads(archive[_HEADER].tobytes().decode())
@@ -78,6 +81,9 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str
         raise ArchiveError(f"it cannot be read ({error})") from error
     if not isinstance(header, dict):
         raise ArchiveError("its header is not a table")
+    lost = set(header.pop(_NAMES, [])) - set(arrays)
+    if lost:
+        raise ArchiveError(f"it lacks the arrays {', '.join(sorted(lost))}")
     return header, arrays
 
 

@@ -13,7 +13,7 @@ from lgmd.graphs import ThresholdGraph
 
 
 class _PredictHidden:
-    """``predict(rows, columns)`` addresses entries; it is not scikit-learn's ``predict(X)``, which the checks would call."""
+    """``predict(rows, columns)`` addresses entries; it is not the ``predict(X)`` that the checks would call."""
 
     @property
     def predict(self):
@@ -81,7 +81,7 @@ def test_names_of_rows_and_columns_are_kept(make_table):
 
 
 def test_set_output_gives_frames(make_table):
-    complete, gappy = make_table()
+    _, gappy = make_table()
     frame = pd.DataFrame(gappy, columns=[f"day {j}" for j in range(11)])
     factors = PMF(n_components=3).set_output(transform="pandas").fit_transform(frame)
     assert list(factors.columns) == ["pmf0", "pmf1", "pmf2"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lgmd.factors import generalized_components, principal_rotation
+from lgmd.factors import balancing, generalized_components, principal_rotation, translation
 from lgmd.linalg.cholesky import DenseFactor, factorize
 
 
@@ -36,3 +36,47 @@ def test_generalized_components_satisfy_their_constraints(rng, make_precision, d
     np.testing.assert_allclose(U.T @ np.linalg.solve(A.toarray(), U), np.eye(4), atol=1e-10)
     np.testing.assert_allclose(V.T @ np.linalg.solve(B.toarray(), V), np.eye(4), atol=1e-10)
     assert np.all(np.diff(values) <= 0)
+
+
+def test_balancing_makes_both_priors_one_diagonal(rng):
+    first, second = rng.standard_normal((30, 4)), rng.standard_normal((30, 4)) * [1, 3, 0.1, 2]
+    P, Q = first.T @ first, second.T @ second
+    for_samples, for_features = balancing(P, Q)
+    np.testing.assert_allclose(for_samples.T @ for_features, np.eye(4), atol=1e-10)
+    after = for_samples.T @ P @ for_samples
+    np.testing.assert_allclose(after, np.diag(np.diag(after)), atol=1e-8)
+    np.testing.assert_allclose(for_features.T @ Q @ for_features, after, atol=1e-8)
+    # Twice the sum of the roots of the eigenvalues of PQ is the smallest that the two traces can be.
+    smallest = 2 * np.sqrt(np.linalg.eigvals(P @ Q).real).sum()
+    assert 2 * np.trace(after) == pytest.approx(smallest)
+    assert smallest < np.trace(P) + np.trace(Q)
+
+
+def test_balancing_knows_when_there_is_nothing_to_gain():
+    assert balancing(np.diag([3.0, 2.0, 1.0]), np.diag([3.0, 2.0, 1.0])) is None
+    assert balancing(np.zeros((2, 2)), np.zeros((2, 2))) is None
+
+
+def test_balancing_with_a_dead_column_never_raises_the_priors(rng):
+    factor = rng.standard_normal((20, 3))
+    factor[:, 2] = 0
+    P, Q = factor.T @ factor, np.eye(3)
+    change = balancing(P, Q)
+    assert change is not None
+    after = np.trace(change[0].T @ P @ change[0]) + np.trace(change[1].T @ Q @ change[1])
+    assert after < np.trace(P) + np.trace(Q)
+    assert np.all(np.isfinite(change[0]))
+
+
+def test_translation_is_the_minimum_of_the_two_priors(rng, make_precision):
+    X, W, intercepts = rng.standard_normal((12, 3)), rng.standard_normal((9, 3)), rng.standard_normal(12)
+    B = make_precision(9)
+
+    def priors(shift):
+        moved = W + shift
+        return 0.7 * np.trace(moved.T @ B @ moved) + 1.3 * np.sum((intercepts - X @ shift) ** 2)
+
+    shift = translation(X, intercepts, 1.3, W, B, 0.7)
+    best = priors(shift)
+    for direction in np.vstack([np.eye(3), -np.eye(3), rng.standard_normal((5, 3))]):
+        assert priors(shift + 1e-3 * direction) > best

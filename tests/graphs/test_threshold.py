@@ -38,7 +38,7 @@ def test_on_a_forest_the_closed_form_is_the_graphical_lasso(rng, edges):
     reference, value = graphical_lasso_by_cvxpy(S, 0.2)
     assert estimate.converged
     assert estimate.n_edges == len(edges)
-    # The reference stops at a gap of about 1e-7 in the objective, which is flat: its entries are good to the root of that.
+    # The reference stops at a gap of about 1e-7 in the objective, which is flat: entries are good to its root.
     np.testing.assert_allclose(estimate.precision.toarray(), reference, atol=1e-3)
     assert estimate.objective == pytest.approx(value, abs=1e-6)
 

@@ -9,7 +9,7 @@ from lgmd.factors.half import FactorUpdate, Half, PreparedUpdate
 from lgmd.factors.initial import initial_factors, initial_intercepts
 from lgmd.factors.intercepts import Intercepts, InterceptTerms
 from lgmd.factors.paper import PaperUpdate
-from lgmd.factors.rotation import generalized_components, principal_rotation
+from lgmd.factors.rotation import balancing, generalized_components, principal_rotation, translation
 from lgmd.factors.selection import UPDATES, UpdateChoice, select_update
 from lgmd.factors.sylvester import SylvesterUpdate
 
@@ -24,9 +24,11 @@ __all__ = [
     "PreparedUpdate",
     "SylvesterUpdate",
     "UpdateChoice",
+    "balancing",
     "generalized_components",
     "initial_factors",
     "initial_intercepts",
     "principal_rotation",
     "select_update",
+    "translation",
 ]

@@ -10,6 +10,7 @@ that a product costs two triangular solves and one product with the sparse graph
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -37,6 +38,8 @@ class ConjugateGradientUpdate:
     max_iter : int, default=200
         Most steps.
     """
+
+    balances: ClassVar[bool] = True
 
     tol: float = 1e-6
     max_iter: int = 200

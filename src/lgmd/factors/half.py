@@ -56,7 +56,15 @@ class PreparedUpdate(Protocol):
 
 
 class FactorUpdate(Protocol):
-    """A way to take half-steps."""
+    """A way to take half-steps.
+
+    Attributes
+    ----------
+    balances : bool
+        Whether the two factors are brought into balance after each pair of half-steps.
+    """
+
+    balances: bool
 
     def prepare(self, half: Half) -> PreparedUpdate:
         """Do once what the factors do not change."""

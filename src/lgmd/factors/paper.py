@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-import scipy.linalg
 
 from lgmd._typing import FloatArray
 from lgmd.factors.complete import shared_system
@@ -30,6 +30,8 @@ class PaperUpdate:
         Keeps the Gram matrix invertible.
     """
 
+    balances: ClassVar[bool] = False
+
     epsilon: float = 1e-6
 
     def prepare(self, half: Half) -> PreparedUpdate:
@@ -42,10 +44,8 @@ class PaperUpdate:
         ) -> tuple[FloatArray, FloatArray]:
             assert isinstance(data, DenseObserved)
             system = shared_system(data, other, column_offsets, half.intercept_ridge)
-            gram = system.gram + self.epsilon * np.eye(len(system.gram))
-            lagged = system.right - graph @ factor
-            solution = scipy.linalg.solve(gram, lagged.T, assume_a="pos", check_finite=False).T
-            solution = solution.astype(factor.dtype)
+            inverse = np.linalg.inv(system.gram + self.epsilon * np.eye(len(system.gram)))
+            solution = (system.right - graph @ factor) @ inverse.astype(factor.dtype)
             return solution, system.intercepts(solution)
 
         def update_with_gaps(

@@ -2,7 +2,9 @@ r"""Which of the many equal factor pairs to report.
 
 ``X W'`` is the same for ``X S`` and ``W S^-T`` with any invertible S. :func:`principal_rotation` picks the orthogonal
 S that makes the columns principal and leaves the objective as it is. :func:`generalized_components` is the paper's
-post-processing: generalised principal components in the metrics of the two graphs.
+post-processing: generalised principal components in the metrics of the two graphs. :func:`balancing` and
+:func:`translation` are steps of the minimisation itself: among all that predict the same, they find what the priors
+like best.
 """
 
 from __future__ import annotations
@@ -10,10 +12,85 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from lgmd._typing import FloatArray
+from lgmd._typing import FloatArray, SparseGraph
 from lgmd.linalg.cholesky import PrecisionFactor
 
-__all__ = ["generalized_components", "principal_rotation"]
+__all__ = ["balancing", "generalized_components", "principal_rotation", "translation"]
+
+
+def balancing(sample_prior: FloatArray, feature_prior: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    r"""The change of basis that makes the two priors as small as ``X W'`` allows.
+
+    Minimises :math:`\mathrm{tr}(S^T P S) + \mathrm{tr}(S^{-1} Q S^{-T})` over invertible S, with
+    :math:`P = \lambda_1 X^T A X` and :math:`Q = \lambda_2 W^T B W`. At the minimum both are the same diagonal matrix D:
+    with :math:`P = L L^T` and :math:`L^T Q L = U D^2 U^T` it is :math:`S = L^{-T} U D^{1/2}`. Alternating updates alone
+    reach this balance only slowly, since along it the fit is flat.
+
+    Parameters
+    ----------
+    sample_prior, feature_prior : ndarray of shape (k, k)
+        P and Q.
+
+    Returns
+    -------
+    (ndarray, ndarray) or None
+        ``S`` for X and ``S^-T`` for W; None where round-off leaves nothing to gain.
+    """
+    k = len(sample_prior)
+    floor = 1e-13 * (np.trace(sample_prior) + np.trace(feature_prior)) / k
+    try:
+        lower = scipy.linalg.cholesky(sample_prior + floor * np.eye(k), lower=True)
+    except scipy.linalg.LinAlgError:
+        return None
+    squares, basis = scipy.linalg.eigh(lower.T @ (feature_prior + floor * np.eye(k)) @ lower)
+    if not squares[0] > 0:
+        return None
+    squares, basis = squares[::-1], basis[:, ::-1]
+    roots = squares**0.25
+    for_samples = scipy.linalg.solve_triangular(lower, basis * roots, lower=True, trans="T")
+    for_features = lower @ (basis / roots)
+    after = np.sum(for_samples * (sample_prior @ for_samples)) + np.sum(for_features * (feature_prior @ for_features))
+    if not after < np.trace(sample_prior) + np.trace(feature_prior):
+        return None
+    return for_samples, for_features
+
+
+def translation(
+    factor: FloatArray,
+    intercepts: FloatArray,
+    intercept_ridge: float,
+    other: FloatArray,
+    other_precision: SparseGraph,
+    other_penalty: float,
+) -> FloatArray:
+    r"""What the column factors and the row intercepts can pass to each other.
+
+    ``W + 1 v'`` with ``a - X v`` predicts what ``W`` with ``a`` does. The v that makes their priors,
+    :math:`\lambda_2 \mathrm{tr}\,(W + 1 v^T)^T B (W + 1 v^T) + \tau \|a - X v\|^2`, smallest solves a k x k system.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (n, k)
+        X.
+    intercepts : ndarray of shape (n,)
+        a.
+    intercept_ridge : float
+        Its ridge.
+    other : ndarray of shape (p, k)
+        W.
+    other_precision, other_penalty : csr_array of shape (p, p), float
+        The prior of W.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+    """
+    X = factor.astype(np.float64, copy=False)
+    weights = np.asarray(other_precision.sum(axis=1)).ravel()
+    system = intercept_ridge * (X.T @ X)
+    system[np.diag_indices_from(system)] += other_penalty * weights.sum()
+    right = intercept_ridge * (intercepts @ X) - other_penalty * (weights @ other)
+    return np.asarray(scipy.linalg.solve(system, right, assume_a="pos"))
 
 
 def principal_rotation(X: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

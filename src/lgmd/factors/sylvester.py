@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lgmd._typing import FloatArray
 from lgmd.exceptions import InvalidDataError
@@ -20,6 +21,8 @@ class SylvesterUpdate:
 
     With no graph this is ridge regression of the rows on the column factors.
     """
+
+    balances: ClassVar[bool] = True
 
     def prepare(self, half: Half) -> PreparedUpdate:
         """Decompose the graph once."""

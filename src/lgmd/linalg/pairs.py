@@ -154,7 +154,9 @@ class _StrongestPool:
         sizes = np.abs(pairs.values)
         weakest = np.partition(sizes, -self._count)[-self._count]
         stronger, tied = np.flatnonzero(sizes > weakest), np.flatnonzero(sizes == weakest)
-        first = np.lexsort((pairs.columns[tied], pairs.rows[tied]))[: self._count - len(stronger)]
+        position = pairs.rows[tied] * (pairs.columns.max() + 1) + pairs.columns[tied]
+        n_tied = self._count - len(stronger)
+        first = np.argpartition(position, n_tied - 1)[:n_tied]
         return pairs.take(np.concatenate([stronger, tied[first]]))
 
 

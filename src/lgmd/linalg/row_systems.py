@@ -134,8 +134,10 @@ def _factor(gram, right, sums, total, weight, ridge, room):  # type: ignore[no-u
     k = len(right)
     smallest, diagonal = room[0], room[1]
     rounding = k * np.finfo(gram.dtype).eps
+    largest = 0.0
     for a in range(k):
         smallest[a] = rounding * (gram[a, a] + ridge) + np.finfo(gram.dtype).tiny
+        largest = max(largest, smallest[a])
         for b in range(k):
             gram[a, b] -= weight * sums[a] * sums[b]
         right[a] -= weight * total * sums[a]
@@ -144,7 +146,7 @@ def _factor(gram, right, sums, total, weight, ridge, room):  # type: ignore[no-u
     raised = 4.0
     while not _cholesky(gram, smallest) and raised < 1e9:
         for a in range(k):
-            gram[a, a] = diagonal[a] + raised * smallest[a]
+            gram[a, a] = diagonal[a] + raised * largest
             for b in range(a):
                 gram[a, b] = gram[b, a]
         raised *= 4.0

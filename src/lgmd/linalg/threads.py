@@ -42,7 +42,12 @@ def _controller() -> ThreadpoolController:
 def available_threads() -> int:
     """Threads that kernels may use: the cores at hand, or fewer under ``threadpoolctl`` limits."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    limits = [int(pool["num_threads"]) for pool in _controller().info() if pool["user_api"] in ("blas", "openmp")]
+    # A BLAS that was built without threads, such as some packages bring along, limits nobody.
+    limits = [
+        int(pool["num_threads"])
+        for pool in _controller().info()
+        if pool["user_api"] in ("blas", "openmp") and pool.get("threading_layer") != "disabled"
+    ]
     return max(1, min([cores, *limits]))
 
 

@@ -90,7 +90,8 @@ class DenseObserved(Observed):
         return Entries(indptr, indices, np.ascontiguousarray(self.values).ravel(), balanced_blocks(indptr))
 
     def digest_parts(self) -> Iterator[Array]:
-        """The array, row by row in blocks."""
+        """The shape, then the array, row by row in blocks."""
+        yield np.asarray(self.shape)
         for start, stop in self._block_bounds():
             yield np.ascontiguousarray(self.values[start:stop])
 

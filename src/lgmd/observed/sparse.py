@@ -101,7 +101,8 @@ class SparseObserved(Observed):
         return self.by_rows
 
     def digest_parts(self) -> Iterator[Array]:
-        """The three arrays of the row order."""
+        """The shape, then the three arrays of the row order."""
+        yield np.asarray(self.shape)
         yield from self.by_rows[:3]
 
     def to_csr(self) -> scipy.sparse.csr_array:

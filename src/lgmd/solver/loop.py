@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from lgmd.exceptions import DivergenceError
-from lgmd.factors import PreparedUpdate
+from lgmd.factors import PreparedUpdate, balancing, translation
 from lgmd.graphs import FactorMoments
 from lgmd.solver.checkpoint import Checkpoint
 from lgmd.solver.convergence import Status
 from lgmd.solver.history import History, Record
-from lgmd.solver.objective import objective_terms, settle_mean
+from lgmd.solver.objective import gram, objective_terms, settle_mean
 from lgmd.solver.problem import Problem, State
 
 __all__ = ["Callback", "Progress", "Schedule", "Solution", "solve"]
@@ -100,6 +100,8 @@ def solve(
                 following = _learn_graphs(problem, following)
                 updates = _prepare(problem, following)
             following = _sweep(following, *updates)
+            if problem.update.balances:
+                following = _balance(problem, following)
             following, squares = settle_mean(problem, following)
             record = _record(problem, following, squares, history, graph_step, before + time.perf_counter() - started)
             _refuse_divergence(record, history)
@@ -128,6 +130,25 @@ def _sweep(state: State, update_samples: PreparedUpdate, update_features: Prepar
     means = replace(means, rows=rows)
     W, columns = update_features(state.W, X, means.T.column_offsets)
     return replace(state, X=X, W=W, intercepts=replace(means, columns=columns))
+
+
+def _balance(problem: Problem, state: State) -> State:
+    """Lower the priors without touching the fit.
+
+    Factors and intercepts pass to each other what both can express, then the basis between the factors is balanced.
+    """
+    X, W, means, dtype = state.X, state.W, state.intercepts, state.X.dtype
+    samples, features = problem.sample_half(state.sample_graph), problem.feature_half(state.feature_graph)
+    if samples.intercept_ridge:
+        shift = translation(X, means.rows, samples.intercept_ridge, W, features.precision, features.penalty)
+        W, means = W + shift.astype(dtype), replace(means, rows=means.rows - X @ shift.astype(dtype))
+    if features.intercept_ridge:
+        shift = translation(W, means.columns, features.intercept_ridge, X, samples.precision, samples.penalty)
+        X, means = X + shift.astype(dtype), replace(means, columns=means.columns - W @ shift.astype(dtype))
+    change = balancing(samples.penalty * gram(X, state.sample_graph), features.penalty * gram(W, state.feature_graph))
+    if change is not None:
+        X, W = X @ change[0].astype(dtype), W @ change[1].astype(dtype)
+    return replace(state, X=X, W=W, intercepts=means)
 
 
 def _prepare(problem: Problem, state: State) -> tuple[PreparedUpdate, PreparedUpdate]:

@@ -10,7 +10,7 @@ from lgmd._typing import FloatArray
 from lgmd.graphs import GraphEstimate
 from lgmd.solver.problem import Problem, State
 
-__all__ = ["objective_terms", "settle_mean"]
+__all__ = ["gram", "objective_terms", "settle_mean"]
 
 
 def settle_mean(problem: Problem, state: State) -> tuple[State, float]:
@@ -46,6 +46,12 @@ def objective_terms(problem: Problem, state: State, squares: float) -> dict[str,
         "feature_graph": 0.5 * problem.feature_penalty * _graph_term(state.W, state.feature_graph),
         "intercepts": 0.5 * problem.intercept_penalty * (_squares(means.rows) + _squares(means.columns)),
     }
+
+
+def gram(factor: FloatArray, graph: GraphEstimate) -> FloatArray:
+    """``X'AX``, (k, k), in double precision."""
+    factor = factor.astype(np.float64, copy=False)
+    return np.asarray(factor.T @ (graph.precision @ factor))
 
 
 def _quadratic(factor: FloatArray, graph: GraphEstimate) -> float:
