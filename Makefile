@@ -5,6 +5,9 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+BENCH_VENV ?= benchmarks/.venv
+BENCH_READY := $(BENCH_VENV)/.ready
+BENCH_ARGS ?=
 WORKERS ?= 2
 
 .PHONY: help demo test test-all lint bench clean
@@ -40,9 +43,17 @@ test: lint
 test-all: lint
 	$(BIN)/pytest -n $(WORKERS)
 
-bench: $(READY)
-	$(BIN)/python benchmarks/run.py
+# The rivals live in an environment of their own. cmfrec compiles from source; without a compiler it is left out.
+$(BENCH_READY): pyproject.toml benchmarks/requirements.txt
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -e . -r benchmarks/requirements.txt
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check cython "setuptools<81" wheel findblas
+	-$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation cmfrec
+	@touch $@
+
+bench: $(BENCH_READY)
+	$(BENCH_VENV)/bin/python benchmarks/run.py $(BENCH_ARGS)
 
 clean:
-	rm -rf $(VENV) benchmarks/.venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(BENCH_VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

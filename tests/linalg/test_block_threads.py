@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from lgmd.linalg import threads
 from lgmd.linalg.threads import available_threads, balanced_blocks, even_blocks, map_blocks
@@ -160,3 +160,23 @@ def test_two_callers_at_once_leave_blas_as_it_was(monkeypatch):
     if after != before:
         threadpool_limits(before[0], user_api="blas")  # for the tests that follow
     assert after == before
+
+
+def test_small_products_keep_blas_on_one_thread_and_leave_the_kernels_theirs():
+    outside = threads.available_threads()
+
+    def blas_threads():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    before = blas_threads()
+    with threads.blas_threads_worth(1e3):
+        assert blas_threads() == {1}
+        assert threads.available_threads() == outside
+        with threads.blas_threads_worth(1e3):
+            assert threads.available_threads() == outside
+        assert blas_threads() == {1}
+    assert blas_threads() == before
+    with threads.blas_threads_worth(1e12):
+        assert blas_threads() == before
+    with threadpool_limits(1), threads.blas_threads_worth(1e3):
+        assert threads.available_threads() == 1

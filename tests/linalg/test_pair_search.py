@@ -132,7 +132,7 @@ def test_the_strongest_pairs_come_in_order_with_ties_by_position(n, dtype):
 def test_dropping_weak_pairs_on_the_way_loses_none_of_the_strongest(count, kind, monkeypatch):
     monkeypatch.setattr(pairs_module, "_SLACK", 0)
     monkeypatch.setattr(pairs_module, "_starting_threshold", lambda vectors, count: -1.0)
-    monkeypatch.setattr(pairs_module, "_BLOCK_COLUMNS", 64)
+    monkeypatch.setattr(pairs_module, "BLOCK_COLUMNS", 64)
     vectors = small_integers(600)
     if kind == "no ties":
         vectors = np.random.default_rng(2).standard_normal((600, 5))

@@ -6,7 +6,7 @@ import itertools
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -24,7 +24,6 @@ from lgmd.metrics import rmse
 __all__ = ["demo"]
 
 _RANK = 60
-_SETTINGS = {"max_iter": 60, "tol": 1e-4, "random_state": 0}
 
 
 @dataclass(frozen=True)
@@ -90,16 +89,16 @@ def _hide_pixels(hidden: float, seed: int) -> Photograph:
 def _candidates() -> dict[str, list[Factorization]]:
     """What is tried of each model."""
 
-    def graphs(eta: float) -> dict[str, ThresholdGraph]:
+    def settings(penalty: float) -> dict[str, Any]:
+        return {"sample_penalty": penalty, "feature_penalty": penalty, "max_iter": 60, "tol": 1e-4, "random_state": 0}
+
+    def graphs(eta: float) -> dict[str, Any]:
         return {"sample_graph": ThresholdGraph(eta=eta), "feature_graph": ThresholdGraph(eta=eta)}
 
-    def penalties(penalty: float) -> dict[str, float]:
-        return {"sample_penalty": penalty, "feature_penalty": penalty}
-
     return {
-        "PMF": [PMF(_RANK, **penalties(penalty), **_SETTINGS) for penalty in (1.5, 3.0, 6.0, 12.0)],
+        "PMF": [PMF(_RANK, **settings(penalty)) for penalty in (1.5, 3.0, 6.0, 12.0)],
         "LGMD": [
-            LGMD(_RANK, **graphs(eta), **penalties(penalty), **_SETTINGS)
+            LGMD(_RANK, **graphs(eta), **settings(penalty))
             for penalty, eta in itertools.product((3.0, 6.0, 12.0), (0.5, 0.7))
         ],
     }

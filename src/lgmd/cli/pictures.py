@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -62,20 +63,20 @@ def _strongest_edges(precision: SparseGraph) -> tuple[Array, Array, FloatArray]:
     return rows[order], columns[order], strength[order]
 
 
-def _draw_arcs(axis, rows, columns, strength, n):  # type: ignore[no-untyped-def]
+def _draw_arcs(axis: Axes, rows: Array, columns: Array, strength: FloatArray, n: int) -> None:
     angles = np.linspace(-np.pi / 2, np.pi / 2, 25)
     middle, radius = (rows + columns) / 2, np.abs(rows - columns) / 2
     y = middle[:, None] + radius[:, None] * np.sin(angles)
     x = radius[:, None] * np.cos(angles)
     opacity = np.clip(strength / strength.max(initial=1e-12), 0.08, 0.8)
     colors = np.column_stack([np.tile([0.10, 0.35, 0.62], (len(opacity), 1)), opacity])
-    axis.add_collection(LineCollection(np.stack([x, y], axis=2)[::-1], colors=colors[::-1], linewidths=0.7))
+    axis.add_collection(LineCollection(list(np.stack([x, y], axis=2)[::-1]), colors=colors[::-1], linewidths=0.7))
     reach = max(float(radius.max(initial=1.0)), 1.0)
     axis.set(xlim=(0, 1.05 * reach), ylim=(n - 0.5, -0.5), xticks=[], title=f"its {len(rows):,} strongest row edges")
     axis.spines[["top", "right", "bottom"]].set_visible(False)
 
 
-def _draw_distances(axis, precision, n):  # type: ignore[no-untyped-def]
+def _draw_distances(axis: Axes, precision: SparseGraph, n: int) -> None:
     rows, columns = scipy.sparse.triu(precision, k=1).tocoo().coords
     distances = np.abs(rows - columns)
     lags = np.arange(1, n)

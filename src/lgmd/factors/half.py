@@ -12,7 +12,7 @@ It is written once. For the columns it is called with the transposed table.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from lgmd._typing import FloatArray, SparseGraph
 from lgmd.observed import Observed
@@ -64,7 +64,7 @@ class FactorUpdate(Protocol):
         Whether the two factors are brought into balance after each pair of half-steps.
     """
 
-    balances: bool
+    balances: ClassVar[bool]
 
     def prepare(self, half: Half) -> PreparedUpdate:
         """Do once what the factors do not change."""

@@ -16,11 +16,11 @@ import numpy as np
 from lgmd._typing import FloatArray, IntArray
 from lgmd.linalg.threads import map_blocks
 
-__all__ = ["Pairs", "block_products", "pairs_above", "strongest_pairs"]
+__all__ = ["BLOCK_ROWS", "Pairs", "block_products", "pairs_above", "strongest_pairs"]
 
 # A buffer of 256 x 1024 single-precision products is 1 MB: it stays in a core's own cache.
-_BLOCK_ROWS = 256
-_BLOCK_COLUMNS = 1024
+BLOCK_ROWS = 256
+BLOCK_COLUMNS = 1024
 
 # Pairs held beyond twice the number asked for, before the weakest are dropped: 20 MB.
 _SLACK = 1_000_000
@@ -77,10 +77,10 @@ def block_products(vectors: FloatArray, start: int, stop: int) -> Iterator[tuple
     Yields the first column and a buffer that the next block overwrites.
     """
     n = len(vectors)
-    buffer = np.empty((stop - start, min(_BLOCK_COLUMNS, n)), dtype=vectors.dtype)
+    buffer = np.empty((stop - start, min(BLOCK_COLUMNS, n)), dtype=vectors.dtype)
     left = np.ascontiguousarray(vectors[start:stop])
-    for column in range(start, n, _BLOCK_COLUMNS):
-        width = min(_BLOCK_COLUMNS, n - column)
+    for column in range(start, n, BLOCK_COLUMNS):
+        width = min(BLOCK_COLUMNS, n - column)
         if width != buffer.shape[1]:
             buffer = np.empty((stop - start, width), dtype=vectors.dtype)
         np.dot(left, vectors[column : column + width].T, out=buffer)
@@ -188,7 +188,7 @@ def _starting_threshold(vectors: FloatArray, count: int) -> float:
 
 
 def _row_blocks(n: int) -> IntArray:
-    return np.append(np.arange(0, n, _BLOCK_ROWS), n)
+    return np.append(np.arange(0, n, BLOCK_ROWS), n)
 
 
 def _above(products: FloatArray, limit: Any, row_start: int, column_start: int) -> Pairs:

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 # Above this many rows an eigendecomposition (10 n^3 operations) costs more than the solves it saves.
-SPECTRAL_LIMIT = 1000
+SPECTRAL_LIMIT = 300
 
 
 class SylvesterSolver(Protocol):

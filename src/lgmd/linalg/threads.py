@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from lgmd._typing import IntArray
 
-__all__ = ["available_threads", "balanced_blocks", "even_blocks", "map_blocks"]
+__all__ = ["available_threads", "balanced_blocks", "blas_threads_worth", "even_blocks", "map_blocks"]
 
 Result = TypeVar("Result")
 
@@ -30,8 +30,8 @@ _N_BLOCKS = 64
 # Starting threads takes as long as about this many operations.
 _WORTH_A_THREAD = 2e6
 
-# The limit on BLAS belongs to the whole process: two callers at once would each put back what the other had set.
-_BLAS_LIMIT = Lock()
+# A product of matrices gains from a second thread above about this many operations; below, waiting for it costs more.
+_WORTH_A_BLAS_THREAD = 1e7
 
 
 @cache
@@ -41,6 +41,11 @@ def _controller() -> ThreadpoolController:
 
 def available_threads() -> int:
     """Threads that kernels may use: the cores at hand, or fewer under ``threadpoolctl`` limits."""
+    # Our own limit on BLAS is there to leave the cores to the kernels.
+    return _SINGLE_THREADED_BLAS.threads_outside or _allowed_threads()
+
+
+def _allowed_threads() -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     # A BLAS that was built without threads, such as some packages bring along, limits nobody.
     limits = [
@@ -93,11 +98,46 @@ def map_blocks(
     n_threads = min(available_threads(), len(starts))
     if n_threads <= 1:
         return [function(start, stop) for start, stop in zip(starts, stops, strict=True)]
-    with _single_threaded_blas() if uses_blas else nullcontext(), ThreadPoolExecutor(n_threads) as executor:
+    with _SINGLE_THREADED_BLAS if uses_blas else nullcontext(), ThreadPoolExecutor(n_threads) as executor:
         return list(executor.map(function, starts, stops))
 
 
-@contextmanager
-def _single_threaded_blas() -> Iterator[None]:
-    with _BLAS_LIMIT, _controller().limit(limits=1, user_api="blas"):
-        yield
+def blas_threads_worth(work: float) -> AbstractContextManager[None]:
+    """Keep BLAS on one thread within, if its products take no more than ``work`` operations each."""
+    return _SINGLE_THREADED_BLAS if work < _WORTH_A_BLAS_THREAD else nullcontext()
+
+
+class _SingleThreadedBlas(AbstractContextManager[None]):
+    """BLAS on one thread for as long as anyone is within.
+
+    The limit belongs to the whole process: the first caller sets it and the last one lifts it, so that callers on
+    several threads neither wait for each other nor put back what another had set.
+
+    Attributes
+    ----------
+    threads_outside : int
+        What was allowed before the first caller came; zero while nobody is within.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._n_within = 0
+        self._limit: Any = None
+        self.threads_outside = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._n_within == 0:
+                self.threads_outside = _allowed_threads()
+                self._limit = _controller().limit(limits=1, user_api="blas")
+            self._n_within += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._n_within -= 1
+            if self._n_within == 0:
+                self._limit.restore_original_limits()
+                self.threads_outside = 0
+
+
+_SINGLE_THREADED_BLAS = _SingleThreadedBlas()

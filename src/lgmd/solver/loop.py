@@ -16,6 +16,7 @@ from typing import TypeAlias
 from lgmd.exceptions import DivergenceError
 from lgmd.factors import PreparedUpdate, balancing, translation
 from lgmd.graphs import FactorMoments
+from lgmd.linalg.threads import blas_threads_worth
 from lgmd.solver.checkpoint import Checkpoint
 from lgmd.solver.convergence import Status
 from lgmd.solver.history import History, Record
@@ -86,6 +87,19 @@ def solve(
 
     ``history`` is that of an earlier run to go on with.
     """
+    n, p = problem.data.shape
+    with blas_threads_worth(n * p * problem.n_components if problem.data.is_complete else 0):
+        return _alternate(problem, state, schedule, history, callback, checkpoint)
+
+
+def _alternate(
+    problem: Problem,
+    state: State,
+    schedule: Schedule,
+    history: History | None,
+    callback: Callback | None,
+    checkpoint: Checkpoint | None,
+) -> Solution:
     history = History() if history is None else history
     before = history.records[-1].seconds if history.records else 0.0
     started = time.perf_counter()

@@ -1,0 +1,63 @@
+"""The search for edges against the bare blocked matrix product that it contains.
+
+The bare product multiplies the same blocks into the same buffers and looks at nothing. The memory of the search is
+that of the edges it finds, not of the n^2 pairs it looks at.
+"""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+
+import numpy as np
+
+from lgmd.linalg.pairs import BLOCK_ROWS, block_products, pairs_above
+from lgmd.linalg.threads import map_blocks
+
+
+def unit_rows(n: int, k: int) -> np.ndarray:
+    vectors = np.random.default_rng(0).standard_normal((n, k)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def bare_product(vectors: np.ndarray) -> None:
+    def multiply(start: int, stop: int) -> None:
+        for _ in block_products(vectors, start, stop):
+            pass
+
+    map_blocks(multiply, np.append(np.arange(0, len(vectors), BLOCK_ROWS), len(vectors)), uses_blas=True)
+
+
+def best_time(function, n_repeats: int) -> float:
+    times = []
+    for _ in range(n_repeats):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def main(n: int = 50_000, k: int = 20, n_repeats: int = 5) -> list[str]:
+    """Measure and return the lines of a table."""
+    vectors = unit_rows(n, k)
+    pairs_above(vectors[:1000], 0.8)
+    lines = [
+        "| threshold | edges | search | bare product | ratio | peak memory | n x n array |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for threshold in (0.8, 0.7):
+        bare = best_time(lambda: bare_product(vectors), n_repeats)
+        search = best_time(lambda t=threshold: pairs_above(vectors, t), n_repeats)
+        tracemalloc.start()
+        pairs = pairs_above(vectors, threshold)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        lines.append(
+            f"| {threshold} | {len(pairs):,} | {search:.2f} s | {bare:.2f} s | {search / bare:.2f} | "
+            f"{peak / 2**20:.0f} MiB | {n * n * 4 / 2**20:,.0f} MiB |"
+        )
+    return lines
+
+
+if __name__ == "__main__":
+    print("\n".join(main()))

@@ -1,0 +1,42 @@
+"""All benchmarks, one after the other; ``--write`` puts their tables into docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import re
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+
+import als_iteration
+import edge_search
+import paper_update
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+SECTIONS = {"als_iteration": als_iteration.main, "paper_update": paper_update.main, "edge_search": edge_search.main}
+
+
+def environment() -> str:
+    packages = ", ".join(f"{name} {version(name)}" for name in ("lgmd", "numpy", "scipy", "numba"))
+    return f"Measured {date.today()} on 2 threads, Python {platform.python_version()}, {packages}."
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*SECTIONS, []], help="which to run; all by default")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks.md")
+    options = parser.parse_args()
+    page = PAGE.read_text() if options.write else ""
+    for name in options.names or SECTIONS:
+        print(f"\n## {name}\n", flush=True)
+        table = "\n".join([*SECTIONS[name](), "", environment()])
+        print(table, flush=True)
+        marks = (f"<!-- {name} -->", f"<!-- end {name} -->")
+        page = re.sub(f"(?s){marks[0]}.*?{marks[1]}", lambda _, t=table, m=marks: f"{m[0]}\n{t}\n{m[1]}", page)
+    if options.write:
+        PAGE.write_text(page)
+
+
+if __name__ == "__main__":
+    main()
