@@ -122,6 +122,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         validate_data(self, X, skip_check_array=True, reset=True)
         self._check_rank(observed)
         data, intercepts, scale = self._standardize(observed)
+        del observed  # only the table at unit scale is needed from here on
         problem = self._problem(data, learners)
         saver = None if checkpoint is None else Checkpoint(checkpoint)
         stored = None if saver is None else saver.load(problem)
@@ -134,7 +135,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             callback=callback,
             checkpoint=saver,
         )
-        self._keep(observed, solution, scale)
+        self._keep(data, solution, scale)
         return self
 
     def transform(self, X: Any) -> FloatArray:
@@ -280,7 +281,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _schedule(self) -> Schedule:
         return Schedule(max_iter=self.max_iter, tol=self.tol)
 
-    def _keep(self, observed: Observed, solution: Solution, scale: float) -> None:
+    def _keep(self, data: Observed, solution: Solution, scale: float) -> None:
         """Attributes of a finished run, at the scale of the data."""
         state, history = solution.state, solution.history
         X, W, _ = principal_rotation(state.X, state.W)
@@ -292,14 +293,14 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.intercept_ = means.overall
         self.sample_intercepts_, self.feature_intercepts_ = means.rows, means.columns
         self.sample_graph_, self.feature_graph_ = state.sample_graph.precision, state.feature_graph.precision
-        self.noise_variance_ = solution.squares / observed.n_observed * scale**2
+        self.noise_variance_ = solution.squares / data.n_observed * scale**2
         self.rank_ = X.shape[1]
         self.history_ = history
         self.n_iter_ = len(history)
         self.status_ = solution.status.value
         self.converged_ = solution.status is Status.CONVERGED
-        if observed.row_names is not None:
-            self.sample_names_in_ = observed.row_names
+        if data.row_names is not None:
+            self.sample_names_in_ = data.row_names
         elif hasattr(self, "sample_names_in_"):
             del self.sample_names_in_
         message = solution.status.message(
