@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -19,15 +21,19 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _version(
-    version: bool = typer.Option(False, "--version", help="Show the version and exit.", is_eager=True),
-) -> None:
-    if version:
-        import lgmd
-
-        typer.echo(f"lgmd {lgmd.__version__}")
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"lgmd {version('lgmd')}")
         raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Options of the command itself."""
 
 
 app.command()(demo)
