@@ -17,7 +17,8 @@ def test_the_public_names_are_there():
 
 
 def test_importing_loads_no_plotting_no_tuning_and_no_command_line():
-    code = "import sys, lgmd; lgmd.LGMD; lgmd.datasets; lgmd.metrics; print(sorted({name.split('.')[0] for name in sys.modules}))"
+    code = "import sys, lgmd; lgmd.LGMD; lgmd.datasets; lgmd.metrics; "
+    code += "print(sorted({name.split('.')[0] for name in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     for heavy in ("matplotlib", "optuna", "torch", "typer", "rich", "cvxpy"):
         assert f"'{heavy}'" not in loaded

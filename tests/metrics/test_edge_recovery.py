@@ -148,11 +148,11 @@ def test_matrices_that_are_no_precisions_are_refused():
         edge_recovery(np.zeros((2, 3)), eye)
     with pytest.raises(InvalidGraphError, match="true_precision has 3 nodes but estimated_precision has 4"):
         edge_recovery(eye, np.eye(4))
-    with pytest.raises(InvalidGraphError, match=r"estimated_precision is not symmetric: .* up to 0\.5"):
+    with pytest.raises(InvalidGraphError, match=r"estimated_precision is not symmetric: entry \(0, 1\) is 0\.5"):
         edge_recovery(eye, eye + np.diag([0.5, 0.0], k=1))
     with pytest.raises(InvalidGraphError, match="estimated_precision has 1 diagonal entries that are not positive"):
         edge_recovery(eye, np.diag([1.0, 0.0, 1.0]))
-    with pytest.raises(InvalidGraphError, match="true_precision has entries that are NaN or infinite"):
+    with pytest.raises(InvalidGraphError, match="true_precision has 1 entries that are NaN or infinite"):
         edge_recovery(np.diag([1.0, np.nan, 1.0]), eye)
     with pytest.raises(InvalidGraphError, match="true_precision has no edges"):
         edge_recovery(eye, eye)

@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lgmd._typing import Array, FloatArray, RandomState, SparseGraph
+from lgmd._validation import as_symmetric
 from lgmd.datasets._checks import as_generator, check_choice, check_count, check_real
 from lgmd.datasets._gaps import PATTERNS, draw_mask
-from lgmd.datasets._precision import check_precision, factorise
 from lgmd.datasets.graphs import FAMILIES
 from lgmd.exceptions import InvalidGraphError
+from lgmd.linalg.cholesky import TooEntangledError, factorize
 
 __all__ = ["MatrixNormalData", "make_matrix_normal"]
 
@@ -175,16 +176,26 @@ def _resolve_graph(
     """Return the precision that `graph` names or is."""
     if isinstance(graph, str):
         return FAMILIES[check_choice(name, graph, FAMILIES)](n_nodes, edge_density, rng)
-    return check_precision(graph, n_nodes, name, nodes)
+    precision = as_symmetric(graph, name)
+    found = precision.shape[0]
+    if found != n_nodes:
+        raise InvalidGraphError(
+            f"{name} is {found} x {found} but the table has {n_nodes} {nodes}. "
+            f"A graph over {nodes} must be {n_nodes} x {n_nodes}."
+        )
+    return precision
 
 
 def _draw_factors(precision: SparseGraph, rank: int, rng: np.random.Generator, *, name: str) -> FloatArray:
     """Draw `rank` independent columns from ``N(0, precision^-1)``."""
     try:
-        factor = factorise(precision)
-    except InvalidGraphError as error:
+        factor = factorize(precision)
+    except np.linalg.LinAlgError as error:
         raise InvalidGraphError(
             f"{name} is not positive definite, so it is no precision matrix. "
             "A Laplacian needs a ridge: pass laplacian + ridge * identity."
         ) from error
-    return factor.colour(rng.standard_normal((precision.shape[0], rank)))
+    except TooEntangledError as error:
+        raise InvalidGraphError(f"{name} is too entangled to draw from: {error}. Use a sparser graph.") from error
+    # With A = C C' this is C^-T z, whose covariance is A^-1.
+    return factor.solve(factor.color(rng.standard_normal((precision.shape[0], rank))))

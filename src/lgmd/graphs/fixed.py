@@ -9,9 +9,10 @@ import numpy as np
 import scipy.sparse
 
 from lgmd._typing import SparseGraph
+from lgmd._validation import as_symmetric
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 from lgmd.graphs.base import GraphEstimate, GraphLearner, Side
-from lgmd.graphs.laplacians import as_symmetric, laplacian
+from lgmd.graphs.laplacians import laplacian
 from lgmd.linalg.logdet import log_determinant
 from lgmd.observed import Observed
 

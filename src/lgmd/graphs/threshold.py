@@ -21,9 +21,9 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
+from lgmd._validation import as_symmetric
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side
-from lgmd.graphs.laplacians import as_symmetric
 from lgmd.linalg.logdet import log_determinant
 from lgmd.linalg.pairs import Pairs, pairs_above, strongest_pairs
 from lgmd.observed import Observed

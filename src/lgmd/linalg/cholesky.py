@@ -27,8 +27,8 @@ __all__ = [
     "factorize",
 ]
 
-# Largest matrix that is ever held as a dense square array: 72 MB in double precision.
-DENSE_LIMIT = 3000
+# Largest matrix that is ever held as a dense square array: 200 MB in double precision.
+DENSE_LIMIT = 5000
 
 # Largest sparse factor, in entries: 320 MB with its indices.
 FILL_LIMIT = 20_000_000

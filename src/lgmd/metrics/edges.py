@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
+from lgmd._validation import as_symmetric
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 
 __all__ = ["edge_recovery"]
@@ -114,19 +115,7 @@ def _strongest_first(matrix: ArrayLike | SparseGraph, name: str) -> _RankedEdges
 
 def _as_precision(matrix: ArrayLike | SparseGraph, name: str) -> SparseGraph:
     """Return a square, finite, symmetric matrix with a positive diagonal as a csr_array."""
-    given: SparseGraph = matrix if sparse.issparse(matrix) else np.asarray(matrix, dtype=np.float64)
-    if given.ndim != 2 or given.shape[0] != given.shape[1] or given.shape[0] == 0:
-        shape = " x ".join(str(length) for length in given.shape)
-        raise InvalidGraphError(f"{name} is {shape or 'a number'}. A precision matrix must be square.")
-    precision: SparseGraph = sparse.csr_array(given, dtype=np.float64)
-    if not np.isfinite(precision.data).all():
-        raise InvalidGraphError(f"{name} has entries that are NaN or infinite. A precision must be finite.")
-    asymmetry, size = abs(precision - precision.T).max(), abs(precision).max()
-    if asymmetry > 1e-8 * size:
-        raise InvalidGraphError(
-            f"{name} is not symmetric: entries across the diagonal differ by up to {asymmetry:.2g}. "
-            "Pass (matrix + matrix.T) / 2 if that is meant."
-        )
+    precision = as_symmetric(matrix, name)
     n_bad = np.count_nonzero(precision.diagonal() <= 0)
     if n_bad:
         raise InvalidGraphError(
