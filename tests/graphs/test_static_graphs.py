@@ -119,8 +119,9 @@ def test_neighbours_of_a_complete_table_are_euclidean(data):
     assert estimate.logdet == pytest.approx(np.linalg.slogdet(estimate.precision.toarray())[1])
 
 
-def test_neighbours_with_gaps_compare_what_both_rows_have(make_table):
-    _, gappy = make_table(n=20, p=15)
+@pytest.mark.parametrize("missing", [0.3, 0.7, 0.95])
+def test_neighbours_with_gaps_compare_what_both_rows_have(make_table, missing):
+    _, gappy = make_table(n=20, p=15, missing=missing)
     n = len(gappy)
     seen = ~np.isnan(gappy)
     centred = np.where(seen, gappy - np.nanmean(gappy, axis=0), 0)

@@ -12,7 +12,8 @@ from lgmd.exceptions import InvalidParameterError
 from lgmd.graphs.base import GraphEstimate, GraphLearner, Side
 from lgmd.graphs.laplacians import laplacian, unit_scale
 from lgmd.linalg.logdet import log_determinant
-from lgmd.observed import Observed
+from lgmd.linalg.neighbors import nearest_rows_with_gaps
+from lgmd.observed import Observed, SparseObserved
 
 __all__ = ["KNNGraph", "nearest_rows"]
 
@@ -49,7 +50,7 @@ class KNNGraph(GraphLearner):
             raise InvalidParameterError(f"ridge must be positive, but is {self.ridge}: a Laplacian alone is singular.")
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
-        """Find the neighbours: ``O(n^2 p)`` for a complete table, less with gaps."""
+        """Find the neighbours: ``O(n^2 p)`` for a complete table; with gaps, as many steps as columns have pairs."""
         n = data.shape[0]
         n_neighbors = min(self.n_neighbors, n - 1)
         neighbors = nearest_rows(data, n_neighbors)
@@ -62,28 +63,22 @@ class KNNGraph(GraphLearner):
 
 def nearest_rows(data: Observed, n_neighbors: int) -> IntArray:
     """Indices (n, n_neighbors) of the rows nearest to each row, nearest first; see :class:`KNNGraph`."""
-    n, _ = data.shape
-    # Differences do not see an offset of the columns, but round-off does.
-    centre = _column_means(data)
-    table = data.residual_matrix(np.zeros(n, data.dtype), centre)
-    if data.is_complete:
-        squares = np.einsum("ij,ij->i", table, table)
-        prior = 0.0
-    else:
-        mask = scipy.sparse.csr_array((np.ones_like(table.data), table.indices, table.indptr), shape=table.shape)
-        table_squared = table.power(2)
-        prior = 2.0 * float(table_squared.data.mean())
+    if isinstance(data, SparseObserved):
+        prior = _mean_square_difference(data)
+        return nearest_rows_with_gaps(data.by_rows, data.by_columns, n_neighbors, _PRIOR_COMPARISONS, prior)
+    return _nearest_euclidean(
+        data.residual_matrix(np.zeros(data.shape[0], data.dtype), _column_means(data)), n_neighbors
+    )
+
+
+def _nearest_euclidean(table: FloatArray, n_neighbors: int) -> IntArray:
+    n = len(table)
+    squares = np.einsum("ij,ij->i", table, table)
     neighbors = np.empty((n, n_neighbors), dtype=np.int64)
     block = max(1, min(n, _BLOCK_DISTANCES // n))
     for start in range(0, n, block):
         rows = slice(start, min(start + block, n))
-        if data.is_complete:
-            distances = squares[rows, None] + squares - 2.0 * (table[rows] @ table.T)
-        else:
-            common = (mask[rows] @ mask.T).toarray()
-            distances = (table_squared[rows] @ mask.T + mask[rows] @ table_squared.T).toarray()
-            distances -= 2.0 * (table[rows] @ table.T).toarray()
-            distances = (distances + _PRIOR_COMPARISONS * prior) / (common + _PRIOR_COMPARISONS)
+        distances = squares[rows, None] + squares - 2.0 * (table[rows] @ table.T)
         distances[np.arange(distances.shape[0]), np.arange(start, rows.stop)] = np.inf
         nearest = np.argpartition(distances, n_neighbors - 1, axis=1)[:, :n_neighbors]
         order = np.argsort(np.take_along_axis(distances, nearest, axis=1), axis=1, kind="stable")
@@ -91,7 +86,17 @@ def nearest_rows(data: Observed, n_neighbors: int) -> IntArray:
     return neighbors
 
 
+def _mean_square_difference(data: Observed) -> float:
+    """Expected squared difference of two entries of the same column."""
+    n, p = data.shape
+    squares, _ = data.residual_sums(
+        np.zeros(n, data.dtype), _column_means(data), np.empty((n, 0), data.dtype), np.empty((p, 0), data.dtype)
+    )
+    return 2.0 * squares / data.n_observed
+
+
 def _column_means(data: Observed) -> FloatArray:
+    """Differences of rows do not see an offset of the columns, but round-off does."""
     n, p = data.shape
     sums = data.residual_matrix(np.zeros(n, data.dtype), np.zeros(p, data.dtype)).sum(axis=0)
     return np.asarray(np.asarray(sums).ravel() / np.maximum(data.T.row_counts, 1), dtype=data.dtype)

@@ -1,0 +1,94 @@
+"""Nearest rows of a table with gaps, compared by the entries that both rows have."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from lgmd._typing import IntArray
+from lgmd.linalg.row_systems import Entries
+from lgmd.linalg.threads import map_blocks
+
+__all__ = ["nearest_rows_with_gaps"]
+
+
+@numba.njit(nogil=True, cache=True)
+def _insert(distance, row, distances, rows):  # type: ignore[no-untyped-def]
+    """Put a row into the sorted list of the nearest, unless it is too far; ties go to the lower row."""
+    last = len(distances) - 1
+    if distance > distances[last] or (distance == distances[last] and row > rows[last]):
+        return
+    position = last
+    while position > 0 and (
+        distance < distances[position - 1] or (distance == distances[position - 1] and row < rows[position - 1])
+    ):
+        distances[position] = distances[position - 1]
+        rows[position] = rows[position - 1]
+        position -= 1
+    distances[position] = distance
+    rows[position] = row
+
+
+@numba.njit(nogil=True, cache=True)
+def _nearest(  # type: ignore[no-untyped-def]
+    start, stop, indptr, indices, values, column_indptr, column_indices, column_values, n_prior, prior, out
+):
+    n = len(indptr) - 1
+    squares = np.zeros(n)
+    counts = np.zeros(n, np.int64)
+    touched = np.empty(n, np.int64)
+    distances = np.empty(out.shape[1])
+    for i in range(start, stop):
+        n_touched = 0
+        for entry in range(indptr[i], indptr[i + 1]):
+            column = indices[entry]
+            for other in range(column_indptr[column], column_indptr[column + 1]):
+                row = column_indices[other]
+                if counts[row] == 0:
+                    touched[n_touched] = row
+                    n_touched += 1
+                counts[row] += 1
+                squares[row] += (values[entry] - column_values[other]) ** 2
+        nearest = out[i]
+        distances[:] = np.inf
+        nearest[:] = n
+        for position in range(n_touched):
+            row = touched[position]
+            if row != i:
+                _insert((squares[row] + n_prior * prior) / (counts[row] + n_prior), row, distances, nearest)
+        # Rows without a common entry are all as far as the prior says.
+        for row in range(n):
+            if prior > distances[-1] or (prior == distances[-1] and row > nearest[-1]):
+                break
+            if row != i and counts[row] == 0:
+                _insert(prior, row, distances, nearest)
+        for position in range(n_touched):
+            squares[touched[position]] = 0.0
+            counts[touched[position]] = 0
+
+
+def nearest_rows_with_gaps(
+    by_rows: Entries, by_columns: Entries, n_neighbors: int, n_prior: float, prior: float
+) -> IntArray:
+    """Rows with the smallest mean squared difference over the columns observed in both.
+
+    Parameters
+    ----------
+    by_rows, by_columns : Entries
+        The table in both orders.
+    n_neighbors : int
+        At most the number of other rows.
+    n_prior, prior : float
+        Every mean is taken over ``n_prior`` more squared differences of size ``prior``.
+
+    Returns
+    -------
+    ndarray of int, shape (n_rows, n_neighbors)
+        Nearest first. Cost: one operation for each two entries of a column; memory ``O(n_rows)`` a thread.
+    """
+    out = np.empty((len(by_rows.indptr) - 1, n_neighbors), dtype=np.int64)
+    map_blocks(
+        lambda start, stop: _nearest(start, stop, *by_rows[:3], *by_columns[:3], float(n_prior), float(prior), out),
+        by_rows.blocks,
+    )
+    return out
