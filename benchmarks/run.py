@@ -12,6 +12,7 @@ from pathlib import Path
 import als_iteration
 import edge_search
 import paper_update
+from lgmd.linalg.threads import available_threads
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 SECTIONS = {"als_iteration": als_iteration.main, "paper_update": paper_update.main, "edge_search": edge_search.main}
@@ -19,12 +20,14 @@ SECTIONS = {"als_iteration": als_iteration.main, "paper_update": paper_update.ma
 
 def environment() -> str:
     packages = ", ".join(f"{name} {version(name)}" for name in ("lgmd", "numpy", "scipy", "numba"))
-    return f"Measured {date.today()} on 2 threads, Python {platform.python_version()}, {packages}."
+    return (
+        f"Measured {date.today()} with {available_threads()} threads, Python {platform.python_version()}, {packages}."
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*SECTIONS, []], help="which to run; all by default")
+    parser.add_argument("names", nargs="*", help=f"which to run of {', '.join(SECTIONS)}; all by default")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/benchmarks.md")
     options = parser.parse_args()
     page = PAGE.read_text() if options.write else ""

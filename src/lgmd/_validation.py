@@ -11,7 +11,7 @@ import scipy.sparse
 from lgmd._typing import SparseGraph
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 
-__all__ = ["as_symmetric", "check_choice", "check_integer", "check_real"]
+__all__ = ["as_symmetric", "check_choice", "check_integer", "check_real", "check_seed"]
 
 
 def check_integer(value: Any, name: str, *, minimum: int) -> int:
@@ -31,6 +31,16 @@ def check_real(value: Any, name: str, *, minimum: float = 0.0) -> float:
         condition = "must not be negative" if minimum == 0 else f"must be at least {minimum:g}"
         raise InvalidParameterError(f"{name} {condition} and must be finite, but is {value}.")
     return float(value)
+
+
+def check_seed(value: Any) -> None:
+    """What scikit-learn takes for a source of randomness."""
+    seed = isinstance(value, int | np.integer) and 0 <= int(value) < 2**32
+    if value is not None and not seed and not isinstance(value, np.random.RandomState):
+        raise InvalidParameterError(
+            "random_state must be None, an integer from 0 to 2**32 - 1 or a numpy.random.RandomState, "
+            f"but is {value!r}."
+        )
 
 
 def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:

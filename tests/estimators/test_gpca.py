@@ -104,8 +104,8 @@ def test_bad_input_is_refused(make_table):
         GPCA(3).fit(gappy)
     with pytest.raises(InvalidParameterError, match="the rank is at most 11"):
         GPCA(12).fit(complete)
-    with pytest.raises(InvalidGraphError, match="sample_precision is 3 x 3 but the data has 14 rows"):
-        GPCA(2, sample_precision=np.eye(3)).fit(complete)
+    with pytest.raises(InvalidGraphError, match="sample_graph is 3 x 3 but the data has 14 rows"):
+        GPCA(2, sample_graph=np.eye(3)).fit(complete)
     with pytest.raises(InvalidDataError, match=r"Use LGMD.transform for rows with gaps"):
         GPCA(2).fit(complete).transform(gappy)
     with pytest.raises(Exception, match="not fitted"):

@@ -65,7 +65,7 @@ def test_the_randomised_start_agrees_with_the_exact_one(make_table, monkeypatch,
     data = as_observed(table)
     intercepts, _ = initial_intercepts(data, InterceptTerms.parse("both"), 1.0)
     exact = initial_factors(data, intercepts, 3, 0)
-    monkeypatch.setattr(initial_module, "_EXACT_LIMIT", 10)
+    monkeypatch.setattr(initial_module, "_EXACT_ENTRIES", 10)
     randomised = initial_factors(data, intercepts, 3, 0)
     np.testing.assert_allclose(randomised[0] @ randomised[1].T, exact[0] @ exact[1].T, atol=1e-3)
 

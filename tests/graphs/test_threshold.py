@@ -141,7 +141,7 @@ def test_threshold_precision_accepts_a_singular_covariance(rng):
         (np.array([[1, 0.5], [0.2, 1]]), 0.1, InvalidGraphError, "S is not symmetric"),
         (np.array([[1, 0], [0, 0.0]]), 0.1, InvalidGraphError, "S has a diagonal entry that is not positive: 0 at 1"),
         (np.array([[1, np.nan], [np.nan, 1]]), 0.1, InvalidGraphError, "NaN"),
-        (np.eye(2), -0.1, InvalidParameterError, "eta must not be negative, but is -0.1"),
+        (np.eye(2), -0.1, InvalidParameterError, "eta must not be negative and must be finite, but is -0.1"),
         (np.eye(2), np.nan, InvalidParameterError, "eta must not be negative"),
     ],
 )

@@ -13,12 +13,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lgmd._typing import Array, FloatArray, SparseGraph
-from lgmd._validation import check_choice, check_integer, check_real
+from lgmd._validation import check_choice, check_integer, check_real, check_seed
 from lgmd.estimators._memory import refuse_oversized
-from lgmd.estimators.persistence import load_model, save_model
+from lgmd.estimators.persistence import SavedAsFile, refuse_mismatch, refuse_missing
 from lgmd.exceptions import ConvergenceWarning, InvalidDataError, InvalidParameterError
 from lgmd.factors import (
-    ConjugateGradientUpdate,
     Half,
     Intercepts,
     InterceptTerms,
@@ -27,10 +26,11 @@ from lgmd.factors import (
     select_update,
 )
 from lgmd.graphs import GraphLearner
+from lgmd.linalg.marginals import mean_marginal_variance
 from lgmd.observed import Observed, as_observed
 from lgmd.solver import Callback, Checkpoint, History, Problem, Schedule, Solution, Status, initial_state, solve
 
-__all__ = ["INFERENCES", "Factorization"]
+__all__ = ["INFERENCES", "Factorization", "check_rank"]
 
 INFERENCES = ("map",)
 
@@ -41,7 +41,7 @@ _DEAD = 1e-7
 _PREDICT_BLOCK = 500_000
 
 
-class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of the models ``Y = intercepts + X W' + E``.
 
     A subclass says which graphs it has. For the parameters see :class:`lgmd.LGMD`.
@@ -55,6 +55,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     intercept_: float
     sample_intercepts_: FloatArray
     feature_intercepts_: FloatArray
+    sample_prior_variance_: float
     noise_variance_: float
     rank_: int
     n_iter_: int
@@ -119,8 +120,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         learners = self._check_parameters()
         observed = as_observed(X, allow_empty_rows=self.allow_empty, allow_empty_columns=self.allow_empty)
-        validate_data(self, X, skip_check_array=True, reset=True)
-        self._check_rank(observed)
+        check_rank(self.n_components, observed)
         data, intercepts, scale = self._standardize(observed)
         del observed  # only the table at unit scale is needed from here on
         problem = self._problem(data, learners)
@@ -135,6 +135,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             callback=callback,
             checkpoint=saver,
         )
+        validate_data(self, X, skip_check_array=True, reset=True)
         self._keep(data, solution, scale)
         return self
 
@@ -175,39 +176,49 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"Row factors of shape {factors.shape} do not fit the model, which has rank_={self.rank_}: "
                 f"pass an array of shape (m, {self.rank_})."
             )
-        rows = np.zeros(len(factors), factors.dtype) if sample_intercepts is None else np.asarray(sample_intercepts)
+        rows = np.zeros(len(factors)) if sample_intercepts is None else np.asarray(sample_intercepts, dtype=np.float64)
+        if rows.shape != (len(factors),):
+            raise InvalidDataError(
+                f"sample_intercepts have shape {rows.shape}, but {len(factors)} rows need shape ({len(factors)},)."
+            )
         return self._expand(factors, rows.astype(factors.dtype))
 
-    def reconstruct(self, X: Any = None) -> FloatArray:
+    def reconstruct(self, X: Any = None, return_std: bool = False) -> FloatArray:
         """The denoised and completed table.
 
         Parameters
         ----------
         X : table of shape (m, p), optional
             Unseen rows, with gaps; without it the table that was fitted.
+        return_std : bool, default=False
+            Error bars need a posterior, which ``inference="map"`` does not have: True is an error.
 
         Returns
         -------
         ndarray of shape (n, p) or (m, p)
         """
         check_is_fitted(self)
+        self._refuse_std(return_std)
         if X is None:
             return self._expand(self.sample_factors_, self.sample_intercepts_)
         return self._expand(*self._regress(X))
 
-    def predict(self, rows: Any, columns: Any) -> FloatArray:
+    def predict(self, rows: Any, columns: Any, return_std: bool = False) -> FloatArray:
         """Chosen entries of the completed table.
 
         Parameters
         ----------
         rows, columns : array-like of int
             Positions; they are broadcast against each other.
+        return_std : bool, default=False
+            As in :meth:`reconstruct`.
 
         Returns
         -------
         ndarray of the broadcast shape
         """
         check_is_fitted(self)
+        self._refuse_std(return_std)
         i, j = np.broadcast_arrays(
             _positions(rows, "rows", len(self.sample_factors_)),
             _positions(columns, "columns", len(self.feature_factors_)),
@@ -221,16 +232,6 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             values[block] += self.intercept_ + self.sample_intercepts_[row] + self.feature_intercepts_[column]
         return values.reshape(i.shape)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file: arrays and JSON, no pickle."""
-        check_is_fitted(self)
-        save_model(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that :meth:`save` wrote."""
-        return load_model(cls, path)
-
     def _check_parameters(self) -> tuple[GraphLearner, GraphLearner]:
         check_integer(self.n_components, "n_components", minimum=1)
         check_choice(self.inference, "inference", INFERENCES)
@@ -240,15 +241,8 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         check_integer(self.max_iter, "max_iter", minimum=1)
         check_real(self.tol, "tol")
         InterceptTerms.parse(self.intercept)
+        check_seed(self.random_state)
         return self._learners()
-
-    def _check_rank(self, data: Observed) -> None:
-        n, p = data.shape
-        if self.n_components > min(n, p):
-            raise InvalidParameterError(
-                f"n_components={self.n_components} is larger than the data allows: with n_samples={n} and "
-                f"n_features={p} the rank is at most {min(n, p)}. Lower n_components."
-            )
 
     def _standardize(self, observed: Observed) -> tuple[Observed, Intercepts, float]:
         """The table at unit scale, its starting intercepts, and the scale."""
@@ -265,15 +259,13 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return data.divided(second), intercepts.scaled(1.0 / second), first * second
 
     def _problem(self, data: Observed, learners: tuple[GraphLearner, GraphLearner]) -> Problem:
-        # A penalty of zero is taken as the smallest that keeps the systems of rows with few entries solvable.
-        floor = 10 * float(np.finfo(data.dtype).eps)
         return Problem(
             data,
             self.n_components,
-            max(float(self.sample_penalty), floor),
-            max(float(self.feature_penalty), floor),
+            _floored(self.sample_penalty, data),
+            _floored(self.feature_penalty, data),
             InterceptTerms.parse(self.intercept),
-            float(self.intercept_penalty),
+            _floored(self.intercept_penalty, data),
             *learners,
             select_update(self.update, data).update,
         )
@@ -285,7 +277,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Attributes of a finished run, at the scale of the data."""
         state, history = solution.state, solution.history
         X, W, _ = principal_rotation(state.X, state.W)
-        X, W = _drop_dead(X, W)
+        X, W = _drop_dead(X, W, data.n_observed)
         root = X.dtype.type(np.sqrt(scale))
         means = state.intercepts.scaled(scale)
         self.scale_ = scale
@@ -293,7 +285,9 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.intercept_ = means.overall
         self.sample_intercepts_, self.feature_intercepts_ = means.rows, means.columns
         self.sample_graph_, self.feature_graph_ = state.sample_graph.precision, state.feature_graph.precision
-        self.noise_variance_ = solution.squares / data.n_observed * scale**2
+        with np.errstate(over="ignore"):  # a variance beyond the range of floating point is infinite
+            self.noise_variance_ = float(np.square(np.float64(scale) * np.sqrt(solution.squares / data.n_observed)))
+        self.sample_prior_variance_ = mean_marginal_variance(self.sample_graph_)
         self.rank_ = X.shape[1]
         self.history_ = history
         self.n_iter_ = len(history)
@@ -303,9 +297,7 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             self.sample_names_in_ = data.row_names
         elif hasattr(self, "sample_names_in_"):
             del self.sample_names_in_
-        message = solution.status.message(
-            type(self).__name__, self.n_iter_, history.last_change, self.tol, history.always_fell()
-        )
+        message = solution.status.message(type(self).__name__, history, self.tol, solution.graph_updates_left)
         if message:
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
@@ -313,26 +305,31 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """Factors and intercepts of unseen rows, at the scale of the data."""
         check_is_fitted(self)
         observed = as_observed(
-            table, allow_empty_rows=self.allow_empty, allow_empty_columns=True, min_rows=1, min_columns=1
+            table,
+            allow_empty_rows=self.allow_empty,
+            allow_empty_columns=True,
+            allow_all_missing=self.allow_empty,
+            min_rows=1,
+            min_columns=1,
         )
         validate_data(self, table, skip_check_array=True, reset=False)
         dtype = self.feature_factors_.dtype
         root = dtype.type(np.sqrt(self.scale_))
         data = observed.divided(self.scale_)
         terms = InterceptTerms.parse(self.intercept)
-        floor = 10 * float(np.finfo(dtype).eps)
+        # A row that nothing ties to others has the marginal variance of the graph.
         half = Half(
             data,
-            max(float(self.sample_penalty), floor),
+            _floored(self.sample_penalty, data) / self.sample_prior_variance_,
             scipy.sparse.eye_array(data.shape[0], format="csr"),
-            float(self.intercept_penalty) if terms.rows else None,
+            _floored(self.intercept_penalty, data) if terms.rows else None,
         )
         design = (self.feature_factors_ / root).astype(data.dtype)
         offsets = ((self.feature_intercepts_ + dtype.type(self.intercept_)) / dtype.type(self.scale_)).astype(
             data.dtype
         )
         start = np.zeros((data.shape[0], self.rank_), data.dtype)
-        factors, intercepts = ConjugateGradientUpdate().prepare(half)(start, design, offsets)
+        factors, intercepts = select_update("auto", data).update.prepare(half)(start, design, offsets)
         return factors * data.dtype.type(root), intercepts * data.dtype.type(self.scale_)
 
     def _expand(self, factors: FloatArray, rows: FloatArray) -> FloatArray:
@@ -343,9 +340,32 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         table += (self.feature_intercepts_ + self.intercept_).astype(factors.dtype)
         return np.asarray(table)
 
+    def _refuse_std(self, return_std: bool) -> None:
+        if return_std:
+            raise InvalidParameterError(
+                f"return_std=True needs a posterior, but inference={self.inference!r} gives a point estimate without "
+                "error bars. Use return_std=False."
+            )
+
     @property
     def _n_features_out(self) -> int:
         return self.rank_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "sample_factors_")
+
+    def _check_loaded(self) -> None:
+        n, p, k = len(self.sample_factors_), self.n_features_in_, self.rank_
+        found = {
+            "sample_factors_": (self.sample_factors_.shape, (n, k)),
+            "feature_factors_": (self.feature_factors_.shape, (p, k)),
+            "sample_intercepts_": (self.sample_intercepts_.shape, (n,)),
+            "feature_intercepts_": (self.feature_intercepts_.shape, (p,)),
+            "sample_graph_": (self.sample_graph_.shape, (n, n)),
+            "feature_graph_": (self.feature_graph_.shape, (p, p)),
+        }
+        refuse_mismatch(found)
+        refuse_missing(self, ("scale_", "intercept_", "noise_variance_", "sample_prior_variance_", "history_"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -355,10 +375,25 @@ class Factorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return tags
 
 
-def _drop_dead(X: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Leave out columns that contribute nothing; at least one stays."""
+def check_rank(n_components: int, data: Observed) -> None:
+    """Refuse more components than the table has rows or columns."""
+    n, p = data.shape
+    if n_components > min(n, p):
+        raise InvalidParameterError(
+            f"n_components={n_components} is larger than the data allows: with n_samples={n} and n_features={p} "
+            f"the rank is at most {min(n, p)}. Lower n_components."
+        )
+
+
+def _floored(penalty: float, data: Observed) -> float:
+    """A penalty that keeps the systems of rows with few entries solvable: zero counts as the smallest of these."""
+    return max(float(penalty), 1e-6 if data.dtype == np.float64 else 1e-4)
+
+
+def _drop_dead(X: FloatArray, W: FloatArray, n_observed: int) -> tuple[FloatArray, FloatArray]:
+    """Leave out columns that contribute nothing to a table at unit scale; at least one stays."""
     sizes = np.linalg.norm(X, axis=0) * np.linalg.norm(W, axis=0)
-    alive = sizes > _DEAD * sizes.max(initial=0.0)
+    alive = sizes > _DEAD * max(sizes.max(initial=0.0), np.sqrt(n_observed))
     alive[0] |= not alive.any()
     return np.ascontiguousarray(X[:, alive]), np.ascontiguousarray(W[:, alive])
 

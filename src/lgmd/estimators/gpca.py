@@ -13,9 +13,10 @@ from sklearn.utils.extmath import randomized_svd, svd_flip
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lgmd._typing import FloatArray
-from lgmd._validation import check_integer
-from lgmd.estimators.factorization import Factorization
-from lgmd.exceptions import InvalidDataError, InvalidGraphError, InvalidParameterError
+from lgmd._validation import check_integer, check_seed
+from lgmd.estimators.factorization import Factorization, check_rank
+from lgmd.estimators.persistence import SavedAsFile, refuse_mismatch
+from lgmd.exceptions import InvalidDataError, InvalidGraphError
 from lgmd.factors import generalized_components
 from lgmd.graphs import FixedGraph, NoGraph, Side
 from lgmd.linalg.cholesky import PrecisionFactor, TooEntangledError, factorize
@@ -27,7 +28,7 @@ __all__ = ["GPCA"]
 _EXACT_LIMIT = 1000
 
 
-class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class GPCA(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Generalised principal component analysis in the metrics of two graphs.
 
     Finds the best approximation :math:`U D V^T` of a complete table in the norm :math:`\|Z\|^2 = \mathrm{tr}(A^{-1} Z
@@ -38,7 +39,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     n_components : int, default=20
-    sample_precision, feature_precision : matrix of shape (n, n) and (p, p), optional
+    sample_graph, feature_graph : matrix of shape (n, n) and (p, p), optional
         A and B: precisions, Laplacians or adjacencies; without them the identity.
     center : bool, default=True
         Whether to subtract the mean of each column first.
@@ -54,19 +55,21 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     sample_components_ : ndarray of shape (n, k)
         U.
     mean_ : ndarray of shape (p,)
+    weights_ : ndarray of shape (p, k)
+        :math:`B^{-1} V`: what rows are multiplied with to get their scores.
     """
 
     def __init__(
         self,
         n_components: int = 20,
-        sample_precision: Any = None,
-        feature_precision: Any = None,
+        sample_graph: Any = None,
+        feature_graph: Any = None,
         center: bool = True,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
-        self.sample_precision = sample_precision
-        self.feature_precision = feature_precision
+        self.sample_graph = sample_graph
+        self.feature_graph = feature_graph
         self.center = center
         self.random_state = random_state
 
@@ -78,7 +81,6 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         _refuse_sparse(X)
         k = check_integer(self.n_components, "n_components", minimum=1)
         observed = as_observed(X)
-        validate_data(self, X, skip_check_array=True, reset=True)
         if not isinstance(observed, DenseObserved):
             n_entries = observed.shape[0] * observed.shape[1]
             raise InvalidDataError(
@@ -86,13 +88,10 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 "are NaN or missing. Fit LGMD, which takes gaps, and pass it to GPCA.from_model."
             )
         n, p = observed.shape
-        if k > min(n, p):
-            raise InvalidParameterError(
-                f"n_components={k} is larger than the data allows: with n_samples={n} and n_features={p} "
-                f"the rank is at most {min(n, p)}. Lower n_components."
-            )
-        row_factor = _factor(self.sample_precision, observed, Side("sample_precision", "rows"))
-        column_factor = _factor(self.feature_precision, observed.T, Side("feature_precision", "columns"))
+        check_rank(k, observed)
+        check_seed(self.random_state)
+        row_factor = _factor(self.sample_graph, observed, Side("sample_graph", "rows"))
+        column_factor = _factor(self.feature_graph, observed.T, Side("feature_graph", "columns"))
         mean = observed.values.mean(axis=0) if self.center else np.zeros(p, observed.dtype)
         centred = observed.values - mean
         whitened = column_factor.whiten(row_factor.whiten(centred).T).T
@@ -102,6 +101,7 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         else:
             left, values, right = randomized_svd(whitened, k, random_state=check_random_state(self.random_state))
         U, V = row_factor.color(left[:, :k]), column_factor.color(right[:k].T)
+        validate_data(self, X, skip_check_array=True, reset=True)
         self._keep(U, values[:k], V, mean, column_factor, observed.dtype)
         return self
 
@@ -139,12 +139,23 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise InvalidDataError(
                 "GPCA needs complete rows, but some entries are NaN. Use LGMD.transform for rows with gaps."
             )
-        return np.asarray((observed.values - self.mean_) @ self._weights.astype(observed.dtype))
+        return np.asarray((observed.values - self.mean_) @ self.weights_.astype(observed.dtype))
 
     def inverse_transform(self, X: Any) -> FloatArray:
-        """The rows that scores stand for."""
+        """The rows that scores (m, k) stand for."""
         check_is_fitted(self)
-        return np.asarray(np.asarray(X) @ self.components_ + self.mean_)
+        scores = np.asarray(X, dtype=self.components_.dtype)
+        if scores.ndim != 2 or scores.shape[1] != len(self.components_):
+            raise InvalidDataError(
+                f"Scores of shape {scores.shape} do not fit the model: pass an array of shape "
+                f"(m, {len(self.components_)})."
+            )
+        return np.asarray(scores @ self.components_ + self.mean_)
+
+    def reconstruct(self) -> FloatArray:
+        """The approximation ``U D V'`` of the fitted table, with the means put back."""
+        check_is_fitted(self)
+        return self.inverse_transform(self.sample_components_ * self.singular_values_)
 
     def _keep(
         self,
@@ -159,11 +170,24 @@ class GPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.singular_values_ = np.asarray(values, dtype=dtype)
         self.components_ = np.asarray(V.T, dtype=dtype)
         self.mean_ = np.asarray(mean, dtype=dtype)
-        self._weights = np.asarray(column_factor.solve(np.asarray(V, dtype=np.float64)), dtype=dtype)
+        self.weights_ = np.asarray(column_factor.solve(np.asarray(V, dtype=np.float64)), dtype=dtype)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")
+
+    def _check_loaded(self) -> None:
+        k, p = self.components_.shape
+        found = {
+            "sample_components_": (self.sample_components_.shape[1:], (k,)),
+            "singular_values_": (self.singular_values_.shape, (k,)),
+            "mean_": (self.mean_.shape, (p,)),
+            "weights_": (self.weights_.shape, (p, k)),
+        }
+        refuse_mismatch(found)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,20 +11,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lgmd._typing import FloatArray
 from lgmd.estimators.factorization import Factorization
 from lgmd.estimators.models import LGMD
+from lgmd.estimators.persistence import SavedAsFile, refuse_missing
 from lgmd.exceptions import InvalidParameterError
 from lgmd.observed import as_observed
 
 __all__ = ["LGMDImputer"]
 
 
-class LGMDImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class LGMDImputer(SavedAsFile, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fill the gaps of a table with what a decomposition says; observed entries stay as they are.
 
     Parameters
     ----------
     estimator : Factorization, optional
         What to fit: :class:`LGMD`, :class:`PMF` or :class:`DGRMD`; by default ``LGMD`` with rank 20, or the largest
-        that the table allows.
+        that the table allows. Pass one with ``allow_empty=True`` for tables with empty rows or columns.
 
     Attributes
     ----------
@@ -80,8 +81,18 @@ class LGMDImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self._fill(X, estimate)
 
     def _fill(self, table: Any, estimate: FloatArray) -> FloatArray:
-        observed = as_observed(table, allow_empty_rows=True, allow_empty_columns=True, min_rows=1, min_columns=1)
+        observed = as_observed(
+            table,
+            allow_empty_rows=True,
+            allow_empty_columns=True,
+            allow_all_missing=True,
+            min_rows=1,
+            min_columns=1,
+        )
         return np.asarray(observed.fill(estimate))
+
+    def _check_loaded(self) -> None:
+        refuse_missing(self, ("estimator_", "n_features_in_"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

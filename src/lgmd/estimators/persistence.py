@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from lgmd._archive import ArchiveError, add_matrix, read_archive, take_matrix, write_archive
 from lgmd._typing import Array
@@ -15,51 +18,82 @@ from lgmd.exceptions import InvalidParameterError, ModelFileError
 from lgmd.graphs import LEARNERS, GraphLearner
 from lgmd.solver import History
 
-__all__ = ["load_model", "save_model"]
+__all__ = ["SavedAsFile", "refuse_mismatch", "refuse_missing"]
 
 _FORMAT = "lgmd-model"
 _VERSION = 1
 
-Model = TypeVar("Model")
+
+class SavedAsFile:
+    """Mixin of estimators that can be written to a file and read back."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file: arrays and JSON, no pickle."""
+        check_is_fitted(self)
+        arrays: dict[str, Array] = {}
+        header = {"format": _FORMAT, "version": _VERSION, "lgmd": version("lgmd")}
+        write_archive(path, header | _encode_estimator(self, "", arrays), arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a model that :meth:`save` wrote."""
+        try:
+            header, arrays = read_archive(path)
+            if header.get("format") != _FORMAT:
+                raise ArchiveError("it was not written by save()")
+            if header["version"] > _VERSION:
+                raise ArchiveError(f"it was written by a newer version (lgmd {header['lgmd']}); upgrade lgmd")
+            if header["estimator"] != cls.__name__:
+                raise ArchiveError(f"it holds a {header['estimator']}; use {header['estimator']}.load")
+            model: Self = _decode_estimator(cls, header, arrays)
+        except (ArchiveError, KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ModelFileError(f"{os.fspath(path)} cannot be loaded as {cls.__name__}: {error}.") from error
+        return model
+
+    def _check_loaded(self) -> None:
+        """Raise ``ArchiveError`` where what was read does not fit together."""
 
 
-def save_model(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write parameters and fitted attributes."""
-    arrays: dict[str, Array] = {}
-    header = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "lgmd": version("lgmd"),
+def refuse_missing(model: Any, names: tuple[str, ...]) -> None:
+    """Raise where a fitted attribute is not there."""
+    missing = [name for name in names if not hasattr(model, name)]
+    if missing:
+        raise ArchiveError(f"it has no {missing[0]}")
+
+
+def refuse_mismatch(shapes: dict[str, tuple[tuple[int, ...], tuple[int, ...]]]) -> None:
+    """Raise where an array does not have the shape that the others ask for."""
+    for name, (found, expected) in shapes.items():
+        if found != expected:
+            raise ArchiveError(f"its {name} has shape {found} where the rest asks for {expected}")
+
+
+def _encode_estimator(model: Any, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:
+    """Class, parameters and fitted attributes."""
+    fitted = {name: value for name, value in vars(model).items() if _is_fitted_name(name)}
+    return {
         "estimator": type(model).__name__,
         "parameters": {
-            name: _encode(value, f"parameter.{name}", arrays) for name, value in model.get_params(deep=False).items()
+            name: _encode(value, f"{prefix}parameter.{name}", arrays)
+            for name, value in model.get_params(deep=False).items()
         },
-        "fitted": {
-            name: _encode(value, name, arrays)
-            for name, value in vars(model).items()
-            if name.endswith("_") and not name.startswith("_")
-        },
+        "fitted": {name: _encode(value, f"{prefix}{name}", arrays) for name, value in fitted.items()},
     }
-    write_archive(path, header, arrays)
 
 
-def load_model(cls: type[Model], path: str | os.PathLike[str]) -> Model:
-    """Read what :func:`save_model` wrote for an estimator of this class."""
-    try:
-        header, arrays = read_archive(path)
-        if header.get("format") != _FORMAT:
-            raise ArchiveError("it was not written by save()")
-        if header["version"] > _VERSION:
-            raise ArchiveError(f"it was written by a newer version (lgmd {header['lgmd']}); upgrade lgmd")
-        if header["estimator"] != cls.__name__:
-            raise ArchiveError(f"it holds a {header['estimator']}; use {header['estimator']}.load")
-        parameters = {name: _decode(value, arrays) for name, value in header["parameters"].items()}
-        model = cls(**parameters)
-        for name, value in header["fitted"].items():
-            setattr(model, name, _decode(value, arrays))
-    except (ArchiveError, KeyError, TypeError, AttributeError) as error:
-        raise ModelFileError(f"{os.fspath(path)} cannot be loaded as {cls.__name__}: {error}.") from error
+def _decode_estimator(cls: type[Any], header: dict[str, Any], arrays: dict[str, Array]) -> Any:
+    """The inverse of :func:`_encode_estimator`."""
+    model = cls(**{name: _decode(value, arrays) for name, value in header["parameters"].items()})
+    for name, value in header["fitted"].items():
+        if not _is_fitted_name(name):
+            raise ArchiveError(f"it sets {name!r}, which is no fitted attribute")
+        setattr(model, name, _decode(value, arrays))
+    model._check_loaded()
     return model
+
+
+def _is_fitted_name(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_")
 
 
 def _encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
@@ -76,10 +110,12 @@ def _encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
         return {"type": "learner", "learner": type(value).__name__, "parameters": parameters}
     if isinstance(value, History):
         return {"type": "history", "records": value.to_json()}
-    if isinstance(value, np.random.RandomState | np.random.Generator):
+    if isinstance(value, SavedAsFile) and isinstance(value, BaseEstimator):
+        return {"type": "estimator", **_encode_estimator(value, f"{name}.", arrays)}
+    if isinstance(value, np.random.RandomState):
         # The state of a generator has moved on since; what it drew is in the factors.
         return None
-    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
+    if isinstance(value, np.ndarray | list | tuple) or hasattr(value, "__array__"):
         array = np.asarray(value)
         arrays[name] = array.astype(str) if array.dtype == object else array
         return {"type": "array", "name": name, "object": array.dtype == object}
@@ -104,4 +140,9 @@ def _decode(value: Any, arrays: dict[str, Array]) -> Any:
         learners = {learner.__name__: learner for learner in LEARNERS.values()}
         parameters = {key: _decode(item, arrays) for key, item in value["parameters"].items()}
         return learners[value["learner"]](**parameters)
+    if kind == "estimator":
+        estimators = import_module("lgmd.estimators")
+        if value["estimator"] not in estimators.__all__:
+            raise ArchiveError(f"it holds an unknown estimator {value['estimator']!r}")
+        return _decode_estimator(getattr(estimators, value["estimator"]), value, arrays)
     raise ArchiveError(f"it holds a value of unknown type {kind!r}")

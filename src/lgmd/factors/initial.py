@@ -15,8 +15,8 @@ from lgmd.observed import Observed
 
 __all__ = ["initial_factors", "initial_intercepts"]
 
-# Smaller than this on its short side, a table is decomposed exactly.
-_EXACT_LIMIT = 400
+# Tables with fewer entries, gaps included, are decomposed exactly.
+_EXACT_ENTRIES = 1_000_000
 
 
 def initial_intercepts(
@@ -64,13 +64,12 @@ def initial_factors(
 ) -> tuple[FloatArray, FloatArray]:
     """Factors of the best rank-k approximation of the residuals, singular values split evenly.
 
-    Gaps are filled by the intercepts. Small tables are decomposed exactly, large ones by random projections; a sparse
-    table is never made dense.
+    Gaps are filled by the intercepts. Small tables are decomposed exactly, large ones by random projections, for which
+    a table with gaps stays sparse.
     """
     residuals = data.residual_matrix(intercepts.rows, intercepts.column_offsets)
     n, p = data.shape
-    short = min(n, p)
-    if short <= _EXACT_LIMIT and n * p <= 50_000_000:
+    if n * p <= _EXACT_ENTRIES:
         dense = residuals.toarray() if scipy.sparse.issparse(residuals) else residuals
         U, values, Vt = np.linalg.svd(dense, full_matrices=False)
     else:

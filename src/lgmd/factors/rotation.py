@@ -86,11 +86,14 @@ def translation(
     ndarray of shape (k,)
     """
     X = factor.astype(np.float64, copy=False)
-    weights = np.asarray(other_precision.sum(axis=1)).ravel()
+    row_sums = np.asarray(other_precision.sum(axis=1)).ravel()
     system = intercept_ridge * (X.T @ X)
-    system[np.diag_indices_from(system)] += other_penalty * weights.sum()
-    right = intercept_ridge * (intercepts @ X) - other_penalty * (weights @ other)
-    return np.asarray(scipy.linalg.solve(system, right, assume_a="pos"))
+    system[np.diag_indices_from(system)] += other_penalty * row_sums.sum()
+    right = intercept_ridge * (intercepts @ X) - other_penalty * (row_sums @ other)
+    values, vectors = scipy.linalg.eigh(system)
+    # Directions that neither prior sees are left alone.
+    weights = np.divide(vectors.T @ right, values, out=np.zeros_like(values), where=values > 1e-12 * values[-1])
+    return np.asarray(vectors @ weights)
 
 
 def principal_rotation(X: FloatArray, W: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -38,7 +38,7 @@ def select_update(update: str | FactorUpdate, data: Observed) -> UpdateChoice:
     data : Observed
         The table.
     """
-    if not isinstance(update, str):
+    if not isinstance(update, str) and hasattr(update, "prepare"):
         return UpdateChoice(type(update).__name__, update, "given as an object")
     if update == "auto":
         if data.is_complete:
@@ -51,7 +51,7 @@ def select_update(update: str | FactorUpdate, data: Observed) -> UpdateChoice:
             ConjugateGradientUpdate(),
             f"{n_entries - data.n_observed:,} of {n_entries:,} entries are missing, so every row has its own system",
         )
-    if update not in UPDATES:
+    if not isinstance(update, str) or update not in UPDATES:
         known = ", ".join(repr(name) for name in ("auto", *UPDATES))
         raise InvalidParameterError(f"update must be one of {known} or a FactorUpdate, but is {update!r}.")
     return UpdateChoice(update, UPDATES[update](), "asked for by name")

@@ -12,7 +12,7 @@ from lgmd._typing import SparseGraph
 from lgmd._validation import as_symmetric
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 from lgmd.graphs.base import GraphEstimate, GraphLearner, Side
-from lgmd.graphs.laplacians import laplacian
+from lgmd.graphs.laplacians import check_ridge, laplacian
 from lgmd.linalg.logdet import log_determinant
 from lgmd.observed import Observed
 
@@ -46,8 +46,7 @@ class FixedGraph(GraphLearner):
         if self.kind not in _KINDS:
             known = ", ".join(repr(kind) for kind in _KINDS)
             raise InvalidParameterError(f"kind must be one of {known}, but is {self.kind!r}.")
-        if not self.ridge > 0:
-            raise InvalidParameterError(f"ridge must be positive, but is {self.ridge}: a Laplacian alone is singular.")
+        check_ridge(self.ridge)
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """Check the matrix against the table and make a precision of it."""

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse
 
 from lgmd._typing import FloatArray, IntArray
-from lgmd.exceptions import InvalidParameterError
+from lgmd._validation import check_integer
 from lgmd.graphs.base import GraphEstimate, GraphLearner, Side
-from lgmd.graphs.laplacians import laplacian, unit_scale
+from lgmd.graphs.laplacians import check_ridge, laplacian, unit_scale
 from lgmd.linalg.logdet import log_determinant
 from lgmd.linalg.neighbors import nearest_rows_with_gaps
 from lgmd.observed import Observed, SparseObserved
@@ -44,10 +44,8 @@ class KNNGraph(GraphLearner):
 
     def validate(self) -> None:
         """Check both parameters."""
-        if self.n_neighbors < 1:
-            raise InvalidParameterError(f"n_neighbors must be at least 1, but is {self.n_neighbors}.")
-        if not self.ridge > 0:
-            raise InvalidParameterError(f"ridge must be positive, but is {self.ridge}: a Laplacian alone is singular.")
+        check_integer(self.n_neighbors, "n_neighbors", minimum=1)
+        check_ridge(self.ridge)
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """Find the neighbours: ``O(n^2 p)`` for a complete table; with gaps, as many steps as columns have pairs."""

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
 
 from lgmd._typing import SparseGraph
+from lgmd._validation import check_real
+from lgmd.exceptions import InvalidParameterError
 
-__all__ = ["laplacian", "unit_scale"]
+__all__ = ["check_ridge", "laplacian", "unit_scale"]
+
+
+def check_ridge(ridge: Any) -> None:
+    """A positive number: a Laplacian alone is singular."""
+    if not check_real(ridge, "ridge", minimum=-np.inf) > 0:
+        raise InvalidParameterError(f"ridge must be positive, but is {ridge}: a Laplacian alone is singular.")
 
 
 def laplacian(adjacency: SparseGraph) -> SparseGraph:

@@ -36,8 +36,8 @@ def as_learner(graph: Any, parameter: str) -> GraphLearner:
         learner = LEARNERS[graph]()
     elif graph is None:
         learner = NoGraph()
-    elif scipy.sparse.issparse(graph) or isinstance(graph, np.ndarray) or hasattr(graph, "__array__"):
-        learner = FixedGraph(graph)
+    elif scipy.sparse.issparse(graph) or isinstance(graph, list | tuple) or hasattr(graph, "__array__"):
+        learner = FixedGraph(graph if scipy.sparse.issparse(graph) else np.asarray(graph))
     else:
         raise InvalidParameterError(
             f"{parameter} must be a name, a learner or a matrix, but is a {type(graph).__name__}."

@@ -21,17 +21,20 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
-from lgmd._validation import as_symmetric
+from lgmd._validation import as_symmetric, check_real
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side
 from lgmd.linalg.logdet import log_determinant
-from lgmd.linalg.pairs import Pairs, pairs_above, strongest_pairs
+from lgmd.linalg.pairs import Pairs, TooManyPairsError, pairs_above, strongest_pairs
 from lgmd.observed import Observed
 
 __all__ = ["ThresholdGraph", "closed_form", "threshold_precision"]
 
 # Correlations this close to one would make the precision numerically singular.
 _LARGEST_CORRELATION = 0.999
+
+# More edges than this are no sparse graph any more: a gigabyte.
+_MOST_EDGES = 20_000_000
 
 # How far inside the cone of diagonally dominant matrices a repaired component is put.
 _DOMINANCE = 0.05
@@ -116,8 +119,7 @@ def threshold_precision(S: Any, eta: float) -> GraphEstimate:
     GraphEstimate
         ``converged`` is False where edges had to be weakened to be sure of a positive definite matrix.
     """
-    if not eta >= 0:
-        raise InvalidParameterError(f"eta must not be negative, but is {eta}.")
+    check_real(eta, "eta")
     covariance = as_symmetric(S, "S")
     variances = covariance.diagonal()
     if not np.all(variances > 0):
@@ -166,9 +168,9 @@ class ThresholdGraph(GraphLearner):
         """Check that at most one is given, and its range."""
         if self.eta is not None and self.density is not None:
             raise InvalidParameterError(f"Give eta or density, not both: found eta={self.eta}, density={self.density}.")
-        if self.eta is not None and not 0 <= self.eta < 1:
+        if self.eta is not None and not 0 <= check_real(self.eta, "eta") < 1:
             raise InvalidParameterError(f"eta is a correlation, so it must be in [0, 1), but is {self.eta}.")
-        if self.density is not None and not 0 <= self.density <= 1:
+        if self.density is not None and not 0 <= check_real(self.density, "density") <= 1:
             raise InvalidParameterError(f"density is a share, so it must be in [0, 1], but is {self.density}.")
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
@@ -189,9 +191,15 @@ class ThresholdGraph(GraphLearner):
 
     def _select(self, vectors: FloatArray) -> tuple[Pairs, float]:
         """The pairs above the threshold, and the threshold."""
-        if self.eta is not None:
-            return pairs_above(vectors, self.eta), self.eta
         n = len(vectors)
+        if self.eta is not None:
+            try:
+                return pairs_above(vectors, self.eta, at_most=_MOST_EDGES), self.eta
+            except TooManyPairsError:
+                raise InvalidParameterError(
+                    f"eta={self.eta} joins more than {_MOST_EDGES:,} of the {n * (n - 1) // 2:,} pairs of {n:,} nodes, "
+                    "too many for a sparse graph. Raise eta, or give density instead."
+                ) from None
         n_pairs = n * (n - 1) // 2
         count = min(round(0.06 * n_pairs), 5 * n // 2) if self.density is None else round(self.density * n_pairs)
         pairs = strongest_pairs(vectors, count + 1)

@@ -16,7 +16,7 @@ import numpy as np
 from lgmd._typing import FloatArray, IntArray
 from lgmd.linalg.threads import map_blocks
 
-__all__ = ["BLOCK_ROWS", "Pairs", "block_products", "pairs_above", "strongest_pairs"]
+__all__ = ["BLOCK_ROWS", "Pairs", "TooManyPairsError", "block_products", "pairs_above", "strongest_pairs"]
 
 # A buffer of 256 x 1024 single-precision products is 1 MB: it stays in a core's own cache.
 BLOCK_ROWS = 256
@@ -87,7 +87,11 @@ def block_products(vectors: FloatArray, start: int, stop: int) -> Iterator[tuple
         yield column, buffer
 
 
-def pairs_above(vectors: FloatArray, threshold: float) -> Pairs:
+class TooManyPairsError(Exception):
+    """More pairs are above the threshold than were asked for."""
+
+
+def pairs_above(vectors: FloatArray, threshold: float, at_most: int | None = None) -> Pairs:
     """All pairs ``i < j`` with ``|z_i . z_j| > threshold``.
 
     Parameters
@@ -96,13 +100,22 @@ def pairs_above(vectors: FloatArray, threshold: float) -> Pairs:
         Rows ``z_i``; single precision is twice as fast.
     threshold : float
         Pairs at or below it are left out.
+    at_most : int, optional
+        Give up with :class:`TooManyPairsError` once more have been found.
     """
     vectors = np.ascontiguousarray(vectors)
     limit = vectors.dtype.type(threshold)
+    found = 0  # threads may miss each other's last block, which does no harm
 
     def search(start: int, stop: int) -> Pairs:
-        blocks = block_products(vectors, start, stop)
-        return _concatenate([_above(products, limit, start, column) for column, products in blocks], vectors.dtype)
+        nonlocal found
+        parts = []
+        for column, products in block_products(vectors, start, stop):
+            parts.append(_above(products, limit, start, column))
+            found += len(parts[-1])
+            if at_most is not None and found > at_most:
+                raise TooManyPairsError
+        return _concatenate(parts, vectors.dtype)
 
     return _concatenate(map_blocks(search, _row_blocks(len(vectors)), uses_blas=True), vectors.dtype)
 

@@ -27,6 +27,7 @@ def as_observed(
     *,
     allow_empty_rows: bool = False,
     allow_empty_columns: bool = False,
+    allow_all_missing: bool = False,
     min_rows: int = 2,
     min_columns: int = 2,
 ) -> Observed:
@@ -40,6 +41,8 @@ def as_observed(
         float32 stays float32 and float16 becomes it; every other real type becomes float64.
     allow_empty_rows, allow_empty_columns : bool, default=False
         Whether a row, or a column, may have no observed entry at all.
+    allow_all_missing : bool, default=False
+        Whether the whole table may have none, as a batch of unseen rows may.
     min_rows, min_columns : int, default=2
         Smaller tables are refused.
 
@@ -54,7 +57,7 @@ def as_observed(
         observed = _from_sparse(table, min_rows, min_columns)
     else:
         observed = _from_array(table, min_rows, min_columns)
-    if observed.n_observed == 0:
+    if observed.n_observed == 0 and not allow_all_missing:
         raise InvalidDataError(
             f"All {observed.shape[0]:,} x {observed.shape[1]:,} entries are missing, so there is nothing to learn "
             "from. Pass a table with observed entries."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -88,10 +89,18 @@ class History:
         return History((*self.records, record))
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Plain values."""
-        return [asdict(record) for record in self.records]
+        """Plain values, with null for what is not a number."""
+        return [
+            {**asdict(record), "change": None if math.isnan(record.change) else record.change}
+            for record in self.records
+        ]
 
     @classmethod
     def from_json(cls, values: list[dict[str, Any]]) -> History:
         """The inverse of :meth:`to_json`."""
-        return cls(tuple(Record(**value) for value in values))
+        return cls(
+            tuple(
+                Record(**{**value, "change": math.nan if value["change"] is None else value["change"]})
+                for value in values
+            )
+        )

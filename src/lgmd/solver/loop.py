@@ -41,7 +41,8 @@ class Schedule:
     graph_updates : int
         How often the graphs are learned.
     settle_tol : float
-        Relative decrease below which the factors are fit to learn a graph from.
+        Relative decrease below which the factors are fit to learn a graph from. In any case the updates of the graphs
+        are spread over ``max_iter``, so that none is left out.
     """
 
     max_iter: int = 200
@@ -72,6 +73,8 @@ class Solution:
     status: Status
     squares: float
     """Sum of squared residuals at the end."""
+    graph_updates_left: int
+    """How often the graphs were still to be learned."""
 
 
 def solve(
@@ -103,11 +106,13 @@ def _alternate(
     history = History() if history is None else history
     before = history.records[-1].seconds if history.records else 0.0
     started = time.perf_counter()
-    status = Status.MAX_ITER
-    updates = _prepare(problem, state)
-    state, squares = settle_mean(problem, state)
+    # A finished run that is taken up again has nothing left to do.
+    status = Status.CONVERGED if _has_converged(problem, schedule, history) else Status.MAX_ITER
+    squares = math.nan
     try:
-        while len(history) < schedule.max_iter:
+        updates = _prepare(problem, state)
+        state, squares = settle_mean(problem, state)
+        while status is Status.MAX_ITER and len(history) < schedule.max_iter:
             graph_step = _graphs_due(problem, schedule, history)
             following = state
             if graph_step:
@@ -118,23 +123,21 @@ def _alternate(
                 following = _balance(problem, following)
             following, squares = settle_mean(problem, following)
             record = _record(problem, following, squares, history, graph_step, before + time.perf_counter() - started)
-            _refuse_divergence(record, history)
+            _refuse_divergence(problem, record, history)
             state, history = following, history.append(record)
             if checkpoint is not None:
                 checkpoint.save(problem, state, history)
             stop = callback is not None and callback(Progress(len(history), schedule.max_iter, record, state))
-            if abs(record.change) <= schedule.tol and not _graphs_due(problem, schedule, history):
+            if _has_converged(problem, schedule, history):
                 status = Status.CONVERGED
-                break
-            if stop:
+            elif stop:
                 status = Status.STOPPED
-                break
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
         squares = settle_mean(problem, state)[1]
     if checkpoint is not None:
         checkpoint.save(problem, state, history, force=True)
-    return Solution(state, history, status, squares)
+    return Solution(state, history, status, squares, _graph_updates_left(problem, schedule, history))
 
 
 def _sweep(state: State, update_samples: PreparedUpdate, update_features: PreparedUpdate) -> State:
@@ -181,11 +184,23 @@ def _learn_graphs(problem: Problem, state: State) -> State:
     )
 
 
+def _graph_updates_left(problem: Problem, schedule: Schedule, history: History) -> int:
+    return schedule.graph_updates - int(history.graph_steps.sum()) if problem.learns_graphs else 0
+
+
 def _graphs_due(problem: Problem, schedule: Schedule, history: History) -> bool:
-    """Whether the factors have settled and there is a graph left to learn."""
-    if not problem.learns_graphs or int(history.graph_steps.sum()) >= schedule.graph_updates:
+    """Whether a graph is left to learn, and the factors have settled or have had their share of the iterations."""
+    left = _graph_updates_left(problem, schedule, history)
+    if left <= 0:
         return False
-    return abs(history.last_change) <= max(schedule.settle_tol, schedule.tol)
+    settled = abs(history.last_change) <= max(schedule.settle_tol, schedule.tol)
+    share = 1 - left / (schedule.graph_updates + 1)
+    return settled or len(history) >= max(1, share * schedule.max_iter)
+
+
+def _has_converged(problem: Problem, schedule: Schedule, history: History) -> bool:
+    settled = abs(history.last_change) <= schedule.tol
+    return settled and _graph_updates_left(problem, schedule, history) <= 0
 
 
 def _record(
@@ -195,8 +210,9 @@ def _record(
     objective = sum(terms.values())
     change = math.nan
     if history.records and not graph_step:
-        previous = history.records[-1].objective
-        change = (previous - objective) / max(abs(previous), abs(objective), 1e-300)
+        previous = history.records[-1]
+        # The log-determinants are constants here, of any size and sign: what changes is judged by what is positive.
+        change = (previous.objective - objective) / max(_size(previous.terms), _size(terms), 1e-300)
     return Record(
         objective,
         terms,
@@ -208,15 +224,22 @@ def _record(
     )
 
 
-def _refuse_divergence(record: Record, history: History) -> None:
+def _size(terms: dict[str, float]) -> float:
+    """The objective without the terms of the graphs alone: a sum of squares."""
+    return terms["fit"] + terms["sample_prior"] + terms["feature_prior"] + terms["intercepts"]
+
+
+def _refuse_divergence(problem: Problem, record: Record, history: History) -> None:
     """Stop at once where an update without a guarantee runs away."""
-
-    def size(record: Record) -> float:
-        return record.terms["fit"] + record.terms["sample_prior"] + record.terms["feature_prior"]
-
     first = history.records[0] if history.records else record
-    if math.isfinite(record.objective) and size(record) <= _DIVERGED * max(size(first), 1e-300):
-        return
+    if math.isfinite(record.objective):
+        if problem.update.balances or _size(record.terms) <= _DIVERGED * max(_size(first.terms), 1e-300):
+            return
+    elif problem.update.balances:
+        raise DivergenceError(
+            f"The objective became {record.objective} in iteration {len(history) + 1}. The penalties may be too small "
+            "for this table: raise sample_penalty, feature_penalty or intercept_penalty."
+        )
     raise DivergenceError(
         f"The factor updates diverged in iteration {len(history) + 1}: the objective went from "
         f'{first.objective:.3g} to {record.objective:.3g}. The printed update (update="paper") converges only while '
