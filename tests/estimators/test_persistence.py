@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from lgmd import DGRMD, LGMD, PMF
+from lgmd import DGRMD, GPCA, LGMD, PMF, LGMDImputer
 from lgmd._archive import read_archive, write_archive
 from lgmd.exceptions import InvalidParameterError, ModelFileError
 from lgmd.factors import ConjugateGradientUpdate
@@ -104,7 +104,9 @@ def test_the_header_is_plain_json(frame, tmp_path):
     path = tmp_path / "model.npz"
     LGMD(3, sample_graph=ThresholdGraph(eta=0.4)).fit(frame).save(path)
     with np.load(path) as archive:
-        header = json.loads(archive["header"].tobytes())
+        text = archive["header"].tobytes().decode()
+    assert "NaN" not in text
+    header = json.loads(text)
     assert header["estimator"] == "LGMD"
     assert header["parameters"]["sample_graph"]["learner"] == "ThresholdGraph"
 
@@ -123,3 +125,37 @@ def test_an_unfitted_model_is_not_saved(tmp_path):
     with pytest.raises(Exception, match="not fitted"):
         PMF(3).save(tmp_path / "model.npz")
     assert not list(tmp_path.iterdir())
+
+
+def test_imputers_and_components_are_saved_too(frame, tmp_path):
+    path = tmp_path / "model.npz"
+    imputer = LGMDImputer(LGMD(3, sample_graph=ThresholdGraph(eta=0.4))).fit(frame)
+    imputer.save(path)
+    loaded = LGMDImputer.load(path)
+    np.testing.assert_array_equal(loaded.transform(frame), imputer.transform(frame))
+    assert loaded.estimator.sample_graph == ThresholdGraph(eta=0.4)
+    table = imputer.transform(frame)
+    components = GPCA(3, sample_graph=np.eye(14) * 2).fit(table)
+    components.save(path)
+    np.testing.assert_array_equal(GPCA.load(path).transform(table), components.transform(table))
+    np.testing.assert_array_equal(GPCA.load(path).reconstruct(), components.reconstruct())
+    GPCA.from_model(imputer.estimator_).save(path)
+    np.testing.assert_array_equal(GPCA.load(path).components_, GPCA.from_model(imputer.estimator_).components_)
+
+
+def test_files_whose_parts_do_not_fit_are_refused(frame, tmp_path):
+    path = tmp_path / "model.npz"
+    PMF(3).fit(frame).save(path)
+    header, arrays = read_archive(path)
+    write_archive(path, header, {**arrays, "sample_factors_": arrays["sample_factors_"][:5]})
+    with pytest.raises(
+        ModelFileError, match=r"its sample_intercepts_ has shape \(14,\) where the rest asks for \(5,\)"
+    ):
+        PMF.load(path)
+    fitted = {name: value for name, value in header["fitted"].items() if name != "scale_"}
+    write_archive(path, header | {"fitted": fitted}, arrays)
+    with pytest.raises(ModelFileError, match="it has no scale_"):
+        PMF.load(path)
+    write_archive(path, header | {"fitted": {**header["fitted"], "transform": 1}}, arrays)
+    with pytest.raises(ModelFileError, match="sets 'transform', which is no fitted attribute"):
+        PMF.load(path)

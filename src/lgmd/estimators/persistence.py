@@ -43,6 +43,8 @@ class SavedAsFile:
                 raise ArchiveError("it was not written by save()")
             if header["version"] > _VERSION:
                 raise ArchiveError(f"it was written by a newer version (lgmd {header['lgmd']}); upgrade lgmd")
+            if not header["fitted"]:
+                raise ArchiveError("it holds no fitted model")
             if header["estimator"] != cls.__name__:
                 raise ArchiveError(f"it holds a {header['estimator']}; use {header['estimator']}.load")
             model: Self = _decode_estimator(cls, header, arrays)
@@ -88,7 +90,8 @@ def _decode_estimator(cls: type[Any], header: dict[str, Any], arrays: dict[str, 
         if not _is_fitted_name(name):
             raise ArchiveError(f"it sets {name!r}, which is no fitted attribute")
         setattr(model, name, _decode(value, arrays))
-    model._check_loaded()
+    if header["fitted"]:
+        model._check_loaded()
     return model
 
 

@@ -1,0 +1,252 @@
+"""Odd moments and odd numbers: what must not go wrong then."""
+
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.exceptions import NotFittedError
+
+from lgmd import DGRMD, GPCA, LGMD, PMF, LGMDImputer
+from lgmd.exceptions import ConvergenceWarning, InvalidDataError, InvalidParameterError, LGMDError
+from lgmd.graphs import ThresholdGraph, threshold_precision
+from lgmd.graphs import threshold as threshold_module
+
+
+@pytest.mark.parametrize(
+    ("spoil", "parameters"),
+    [
+        (lambda table: table, {"n_components": 18}),
+        (lambda table: table, {"sample_graph": np.eye(3)}),
+        (lambda table: table, {"sample_penalty": -1}),
+        (lambda table: np.where(table > 3, np.inf, table), {}),
+        (lambda table: table * np.nan, {}),
+        (lambda table: table.astype(complex), {}),
+        (lambda table: table.astype(str), {}),
+        (lambda table: table[:1], {}),
+    ],
+)
+def test_a_fit_that_fails_changes_nothing(make_table, spoil, parameters):
+    complete, gappy = make_table(n=20, p=16)
+    fresh = LGMD(3).set_params(**parameters)
+    with pytest.raises(LGMDError):
+        fresh.fit(spoil(complete[:, :10]))
+    assert set(vars(fresh)) == set(LGMD(3).get_params())
+    with pytest.raises(NotFittedError):
+        fresh.transform(complete)
+    fitted = LGMD(3).fit(gappy)
+    before = dict(vars(fitted))
+    with pytest.raises(LGMDError):
+        fitted.set_params(**parameters).fit(spoil(complete[:, :10]))
+    after = vars(fitted.set_params(**LGMD(3).get_params()))
+    assert after.keys() == before.keys()
+    assert all(after[name] is before[name] for name in before if name.endswith("_"))
+
+
+def test_gpca_that_fails_is_not_fitted(make_table):
+    model = GPCA(2)
+    with pytest.raises(InvalidDataError):
+        model.fit(make_table()[1])
+    with pytest.raises(NotFittedError):
+        model.transform(make_table()[0])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+# Runs to the end stop where the objective stands to round-off, 1e-15; its minimum is then known to the root of that.
+@pytest.mark.parametrize(("max_iter", "tolerance"), [(1, 1e-8), (3, 1e-8), (2000, 1e-6)])
+def test_the_two_exact_updates_agree_by_their_public_names(make_table, make_precision, max_iter, tolerance):
+    complete, _ = make_table(n=40, p=30, noise=0.5)
+    graphs = {"sample_graph": make_precision(40, seed=1), "feature_graph": make_precision(30, seed=2)}
+    settings = {"max_iter": max_iter, "tol": 1e-15}
+    exact = LGMD(4, update="sylvester", **graphs, **settings).fit(complete).reconstruct()
+    iterative = LGMD(4, update="cg", **graphs, **settings).fit(complete).reconstruct()
+    np.testing.assert_allclose(iterative, exact, atol=tolerance)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("with_gaps", [False, True])
+def test_the_objective_falls_on_tables_with_large_graphs(make_table, with_gaps):
+    table = make_table(n=420, p=350, noise=0.5)[int(with_gaps)]
+    objective = DGRMD(4, sample_penalty=5, feature_penalty=5, tol=1e-9, max_iter=25).fit(table).history_.objective
+    assert np.all(np.diff(objective) <= 1e-10 * np.abs(objective[:-1]))
+
+
+def test_a_wide_sparse_table_is_never_made_dense(rng):
+    n, p, n_entries = 100, 40_000, 60_000
+    cells = np.unique(rng.integers(0, n * p, n_entries))
+    cells = np.unique(np.concatenate([cells, np.arange(p) * n + rng.integers(0, n, p)]))
+    table = scipy.sparse.csr_array((rng.standard_normal(len(cells)), (cells % n, cells // n)), shape=(n, p))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        PMF(2, max_iter=2).fit(table[:, :1000])
+        tracemalloc.start()
+        PMF(2, max_iter=2).fit(table)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.8 * n * p * 8
+
+
+def test_a_graph_and_its_penalty_are_told_apart_only_by_their_product(make_table, make_precision, rng):
+    _, gappy = make_table(n=20, p=16)
+    A, B = make_precision(20, seed=1), make_precision(16, seed=2)
+    models = [
+        LGMD(3, sample_graph=c * A, feature_graph=B, sample_penalty=1 / c, tol=1e-7).fit(gappy)
+        for c in (1.0, 1e-4, 1e3)
+    ]
+    new = gappy[:5] + 0.1 * rng.standard_normal((5, 16))
+    for model in models[1:]:
+        assert model.n_iter_ == models[0].n_iter_
+        np.testing.assert_allclose(model.reconstruct(), models[0].reconstruct(), atol=1e-6)
+        np.testing.assert_allclose(model.reconstruct(new), models[0].reconstruct(new), atol=1e-6)
+
+
+def test_new_rows_have_the_marginal_prior_of_the_graph(make_table):
+    _, gappy = make_table(n=20, p=16)
+    scaled = LGMD(3, sample_graph=100 * np.eye(20), feature_graph="none", tol=1e-14, max_iter=3000).fit(gappy)
+    plain = PMF(3, sample_penalty=100.0, tol=1e-14, max_iter=3000).fit(gappy)
+    np.testing.assert_allclose(scaled.reconstruct(gappy), plain.reconstruct(gappy), atol=1e-5)
+    np.testing.assert_allclose(scaled.transform(gappy), scaled.sample_factors_, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("intercept_penalty", [0.0, 1.0])
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+def test_penalties_of_zero_work_and_the_objective_still_falls(rng, offset, intercept_penalty, missing):
+    table = rng.standard_normal((40, 4)) @ rng.standard_normal((4, 12)) + rng.standard_normal((40, 1)) + offset
+    table[rng.random(table.shape) < missing] = np.nan
+    settings = {"intercept_penalty": intercept_penalty, "tol": 1e-9, "max_iter": 30}
+    model = PMF(12, sample_penalty=0, feature_penalty=0, **settings).fit(table)
+    objective = model.history_.objective
+    # At penalties this small the systems of rows with fewer entries than factors are known to 1e-6 or so.
+    assert np.all(np.diff(objective) <= 1e-6 * np.abs(objective[:-1]) + 1e-6)
+    assert np.all(np.isfinite(model.reconstruct()))
+
+
+def test_a_threshold_that_joins_everything_is_refused(make_table, monkeypatch, rng):
+    monkeypatch.setattr(threshold_module, "_MOST_EDGES", 50)
+    with pytest.raises(
+        InvalidParameterError, match=r"eta=0.0 joins more than 50 of the 780 pairs of 40 nodes.*Raise eta"
+    ):
+        LGMD(3, sample_graph=ThresholdGraph(eta=0.0)).fit(make_table(n=40, p=30)[0])
+
+
+def test_warnings_say_why_the_run_is_not_over(make_table):
+    complete, _ = make_table(n=30, p=25)
+    with pytest.warns(ConvergenceWarning, match="had nothing to be compared with"):
+        PMF(3, max_iter=1).fit(complete)
+    with pytest.warns(ConvergenceWarning, match="the graphs were learned 0 of 3 times"):
+        LGMD(3, max_iter=1).fit(complete)
+    with pytest.warns(ConvergenceWarning, match="had nothing to be compared with"):
+        LGMD(3, max_iter=4, tol=1e-12).fit(complete)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_graphs_are_learned_even_where_the_factors_never_settle(make_table):
+    _, gappy = make_table(n=40, p=30, missing=0.8, noise=1.0)
+    model = LGMD(10, max_iter=8, tol=1e-14, sample_penalty=0.01, feature_penalty=0.01).fit(gappy)
+    assert model.history_.graph_steps.sum() == 3
+
+
+def test_a_finished_run_is_not_run_on(make_table, tmp_path):
+    _, gappy = make_table()
+    path = tmp_path / "run.npz"
+    model = LGMD(3).fit(gappy, checkpoint=path)
+    n_iter, table = model.n_iter_, model.reconstruct()
+    for max_iter in (200, n_iter):
+        again = LGMD(3, max_iter=max_iter).fit(gappy, checkpoint=path)
+        assert (again.n_iter_, again.converged_) == (n_iter, True)
+        np.testing.assert_allclose(again.reconstruct(), table, atol=1e-10)
+
+
+def test_ctrl_c_before_the_first_iteration_leaves_the_starting_factors(make_table, monkeypatch):
+    from lgmd.solver import loop
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "_sweep", interrupted)
+    with pytest.warns(ConvergenceWarning, match="before its first iteration ended"):
+        model = PMF(3).fit(make_table()[1])
+    assert model.n_iter_ == 0
+    assert np.all(np.isfinite(model.reconstruct()))
+
+
+def test_ctrl_c_while_the_start_is_made_leaves_the_estimator_as_it_was(make_table, monkeypatch):
+    from lgmd.estimators import factorization
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(factorization, "initial_state", interrupted)
+    model = PMF(3)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(make_table()[1])
+    assert set(vars(model)) == set(model.get_params())
+
+
+def test_error_bars_need_a_posterior(make_table):
+    model = PMF(3).fit(make_table()[1])
+    for ask in (lambda: model.reconstruct(return_std=True), lambda: model.predict(0, 0, return_std=True)):
+        with pytest.raises(InvalidParameterError, match="return_std=True needs a posterior"):
+            ask()
+
+
+def test_rows_without_any_entry_get_the_prior_mean(make_table):
+    _, gappy = make_table()
+    model = PMF(3, allow_empty=True).fit(gappy)
+    np.testing.assert_array_equal(model.transform(np.full((1, 11), np.nan)), np.zeros((1, 3)))
+    filled = LGMDImputer(PMF(3, allow_empty=True)).fit(gappy).transform(np.full((2, 11), np.nan))
+    np.testing.assert_allclose(filled[0], model.intercept_ + model.feature_intercepts_)
+
+
+def test_a_table_of_noise_under_a_heavy_penalty_has_rank_one_of_nothing(rng):
+    model = PMF(3, sample_penalty=1e6, feature_penalty=1e6).fit(rng.standard_normal((50, 40)))
+    assert model.rank_ == 1
+    np.testing.assert_allclose(model.sample_factors_, 0, atol=1e-6)
+
+
+def test_variances_beyond_the_range_of_floats_are_infinite(make_table):
+    model = PMF(3).fit(make_table()[0] * 1e160)
+    assert model.noise_variance_ == np.inf
+    assert np.all(np.isfinite(model.reconstruct()))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (PMF(3, update=None), "update must be one of"),
+        (PMF(3, update=3), "update must be one of"),
+        (PMF(3, random_state="seed"), "random_state must be None"),
+        (PMF(3, random_state=-1), "random_state must be None"),
+        (GPCA(3, random_state="seed"), "random_state must be None"),
+        (DGRMD(3, n_neighbors=2.5), "n_neighbors must be an integer"),
+        (DGRMD(3, ridge="much"), "ridge must be a number"),
+        (DGRMD(3, ridge=np.inf), "ridge .*must be finite"),
+        (LGMD(3, sample_graph=ThresholdGraph(eta="high")), "eta must be a number"),
+        (LGMD(3, sample_graph=ThresholdGraph(density="high")), "density must be a number"),
+    ],
+)
+def test_parameters_of_the_wrong_kind_are_refused(make_table, model, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        model.fit(make_table()[0])
+
+
+def test_functions_and_methods_refuse_the_wrong_kind(make_table):
+    for eta in ("high", np.inf):
+        with pytest.raises(InvalidParameterError, match="eta must"):
+            threshold_precision(np.eye(3), eta)
+    model = PMF(3).fit(make_table()[0])
+    with pytest.raises(InvalidDataError, match=r"sample_intercepts have shape \(2,\), but 3 rows need shape \(3,\)"):
+        model.inverse_transform(np.ones((3, 3)), [1.0, 2.0])
+    with pytest.raises(InvalidDataError, match=r"pass an array of shape \(m, 2\)"):
+        GPCA(2).fit(make_table()[0]).inverse_transform(np.ones((3, 3)))
+
+
+def test_a_graph_may_be_a_list_of_lists(make_table, tmp_path):
+    complete, _ = make_table()
+    from_list = LGMD(3, sample_graph=np.eye(14).tolist()).fit(complete)
+    np.testing.assert_allclose(from_list.reconstruct(), LGMD(3, sample_graph=np.eye(14)).fit(complete).reconstruct())
+    from_list.save(tmp_path / "model.npz")
+    np.testing.assert_array_equal(LGMD.load(tmp_path / "model.npz").reconstruct(), from_list.reconstruct())
