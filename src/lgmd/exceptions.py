@@ -5,7 +5,6 @@ from sklearn.exceptions import ConvergenceWarning
 __all__ = [
     "CheckpointError",
     "ConvergenceWarning",
-    "DatasetNotFoundError",
     "DivergenceError",
     "InvalidDataError",
     "InvalidGraphError",
@@ -41,7 +40,3 @@ class ModelFileError(LGMDError, ValueError):
 
 class CheckpointError(LGMDError, ValueError):
     """A checkpoint belongs to other data or other settings, or is damaged."""
-
-
-class DatasetNotFoundError(LGMDError, FileNotFoundError):
-    """A data set is not in the folder named by ``LGMD_DATA``."""

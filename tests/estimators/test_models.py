@@ -259,6 +259,12 @@ def test_a_graph_of_the_wrong_shape_names_the_side(make_table):
         LGMD(3, feature_graph=np.eye(14)).fit(complete)
 
 
+def test_the_model_says_which_update_it_took_and_why(make_table):
+    complete, gappy = make_table()
+    assert PMF(3).fit(complete).update_.startswith("sylvester: nothing is missing")
+    assert PMF(3).fit(gappy).update_.startswith(f"cg: {int(np.isnan(gappy).sum())} of 154 entries are missing")
+
+
 def test_dgrmd_is_lgmd_with_neighbour_graphs(make_table):
     _, gappy = make_table()
     first = DGRMD(3, n_neighbors=4, ridge=0.2).fit(gappy).reconstruct()

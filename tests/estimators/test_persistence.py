@@ -77,11 +77,6 @@ def test_foreign_damaged_and_newer_files_are_refused(frame, tmp_path):
         path.write_bytes(content)
         with pytest.raises(ModelFileError, match="cannot be loaded as PMF"):
             PMF.load(path)
-    flipped = bytearray(whole)
-    flipped[len(flipped) // 2] ^= 0xFF
-    path.write_bytes(bytes(flipped))
-    with pytest.raises(ModelFileError):
-        PMF.load(path)
     np.savez(path, a=np.ones(3))
     with pytest.raises(ModelFileError, match="it has no header"):
         PMF.load(path)
@@ -98,6 +93,25 @@ def test_foreign_damaged_and_newer_files_are_refused(frame, tmp_path):
         PMF.load(path)
     with pytest.raises(FileNotFoundError):
         PMF.load(tmp_path / "nothing.npz")
+
+
+def test_a_damaged_byte_is_noticed_or_harmless(frame, tmp_path):
+    model = PMF(3).fit(frame)
+    path = tmp_path / "model.npz"
+    model.save(path)
+    whole = path.read_bytes()
+    n_refused = 0
+    for position in np.linspace(0, len(whole) - 1, 150).astype(int):
+        damaged = bytearray(whole)
+        damaged[position] ^= 0xFF
+        path.write_bytes(bytes(damaged))
+        try:
+            loaded = PMF.load(path)
+        except ModelFileError:
+            n_refused += 1
+        else:  # names and padding of the archive are not part of the model
+            np.testing.assert_array_equal(loaded.reconstruct(), model.reconstruct())
+    assert n_refused > 50
 
 
 def test_the_header_is_plain_json(frame, tmp_path):

@@ -18,6 +18,7 @@ from lgmd.estimators._memory import refuse_oversized
 from lgmd.estimators.persistence import SavedAsFile, refuse_mismatch, refuse_missing
 from lgmd.exceptions import ConvergenceWarning, InvalidDataError, InvalidParameterError
 from lgmd.factors import (
+    FactorUpdate,
     Half,
     Intercepts,
     InterceptTerms,
@@ -62,6 +63,7 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
     converged_: bool
     status_: str
     history_: History
+    update_: str
 
     def __init__(
         self,
@@ -123,7 +125,8 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
         check_rank(self.n_components, observed)
         data, intercepts, scale = self._standardize(observed)
         del observed  # only the table at unit scale is needed from here on
-        problem = self._problem(data, learners)
+        choice = select_update(self.update, data)
+        problem = self._problem(data, learners, choice.update)
         saver = None if checkpoint is None else Checkpoint(checkpoint)
         stored = None if saver is None else saver.load(problem)
         start = initial_state(problem, intercepts, self.random_state) if stored is None else stored[0]
@@ -137,6 +140,7 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
         )
         validate_data(self, X, skip_check_array=True, reset=True)
         self._keep(data, solution, scale)
+        self.update_ = f"{choice.name}: {choice.reason}"
         return self
 
     def transform(self, X: Any) -> FloatArray:
@@ -258,7 +262,7 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
             second = 1.0
         return data.divided(second), intercepts.scaled(1.0 / second), first * second
 
-    def _problem(self, data: Observed, learners: tuple[GraphLearner, GraphLearner]) -> Problem:
+    def _problem(self, data: Observed, learners: tuple[GraphLearner, GraphLearner], update: FactorUpdate) -> Problem:
         return Problem(
             data,
             self.n_components,
@@ -267,7 +271,7 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
             InterceptTerms.parse(self.intercept),
             _floored(self.intercept_penalty, data),
             *learners,
-            select_update(self.update, data).update,
+            update,
         )
 
     def _schedule(self) -> Schedule:

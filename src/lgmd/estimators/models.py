@@ -72,6 +72,8 @@ class LGMD(Factorization):
     n_iter_ : int
     converged_ : bool
     status_ : {"converged", "max_iter", "stopped", "interrupted"}
+    update_ : str
+        Which update was taken, and why.
     n_features_in_ : int
     feature_names_in_, sample_names_in_ : ndarray
         Column and row names, where the table had them.

@@ -74,10 +74,7 @@ class ConjugateGradientUpdate:
                     max_iter=self.max_iter,
                 )
                 solution[coupled] = solve_upper(lower, result.solution)
-                if half.intercept_ridge is not None:
-                    fitted = np.einsum("ij,ij->i", rows.design_sums, solution[coupled])
-                    counts = np.maximum(rows.counts + half.intercept_ridge, 1e-30)
-                    intercept[coupled] = (rows.value_sums - fitted) / counts
+                intercept[coupled] = rows.intercepts(solution[coupled], half.intercept_ridge)
             return solution, intercept
 
         return update

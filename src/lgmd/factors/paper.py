@@ -56,10 +56,6 @@ class PaperUpdate:
             rows = factor_rows(everyone, data.entries(), column_offsets, other, ridge, half.intercept_ridge)
             lagged = rows.right - graph @ factor
             solution = solve_upper(rows.lower, solve_lower(rows.lower, lagged))
-            intercept = np.zeros(len(factor), factor.dtype)
-            if half.intercept_ridge is not None:
-                fitted = np.einsum("ij,ij->i", rows.design_sums, solution)
-                intercept = (rows.value_sums - fitted) / (rows.counts + half.intercept_ridge)
-            return solution, intercept.astype(factor.dtype)
+            return solution, rows.intercepts(solution, half.intercept_ridge)
 
         return update_complete if isinstance(data, DenseObserved) else update_with_gaps

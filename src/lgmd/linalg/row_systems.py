@@ -63,6 +63,14 @@ class RowFactors(NamedTuple):
     counts: FloatArray
     """Number of the row's entries, (rows,)."""
 
+    def intercepts(self, solution: FloatArray, intercept_ridge: float | None) -> FloatArray:
+        """The row intercepts that go with the solved rows; zero where there are none."""
+        if intercept_ridge is None:
+            return np.zeros_like(self.value_sums)
+        left = self.value_sums - np.einsum("ij,ij->i", self.design_sums, solution)
+        counts = np.maximum(self.counts + left.dtype.type(intercept_ridge), left.dtype.type(1e-30))
+        return np.asarray(left / counts)
+
 
 @numba.njit(nogil=True, fastmath=_FAST, cache=True)
 def _accumulate(first, last, indices, values, offsets, design, gram, right, sums):  # type: ignore[no-untyped-def]
