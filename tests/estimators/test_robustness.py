@@ -4,6 +4,7 @@ import tracemalloc
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.exceptions import NotFittedError
@@ -42,6 +43,21 @@ def test_a_fit_that_fails_changes_nothing(make_table, spoil, parameters):
     after = vars(fitted.set_params(**LGMD(3).get_params()))
     assert after.keys() == before.keys()
     assert all(after[name] is before[name] for name in before if name.endswith("_"))
+
+
+def test_settings_and_names_are_checked_before_the_work(make_table, monkeypatch):
+    from lgmd.estimators import factorization
+
+    def too_late(*arguments):
+        raise AssertionError("the work has begun")
+
+    monkeypatch.setattr(factorization, "initial_intercepts", too_late)
+    complete, _ = make_table()
+    with pytest.raises(InvalidParameterError, match="graph_updates must be at least 0"):
+        LGMD(3, graph_updates=-1).fit(complete)
+    mixed = pd.DataFrame(complete, columns=[0, *(f"day {j}" for j in range(1, 11))])
+    with pytest.raises(TypeError, match="Feature names are only supported"):
+        LGMD(3).fit(mixed)
 
 
 def test_gpca_that_fails_is_not_fitted(make_table):

@@ -120,7 +120,9 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
         -------
         self
         """
-        learners = self._check_parameters()
+        learners, schedule = self._check_parameters(), self._schedule()
+        # Names that scikit-learn refuses are refused before the work, and kept after it.
+        validate_data(BaseEstimator(), X, skip_check_array=True)
         observed = as_observed(X, allow_empty_rows=self.allow_empty, allow_empty_columns=self.allow_empty)
         check_rank(self.n_components, observed)
         data, intercepts, scale = self._standardize(observed)
@@ -133,14 +135,14 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
         solution = solve(
             problem,
             start,
-            self._schedule(),
+            schedule,
             history=None if stored is None else stored[1],
             callback=callback,
             checkpoint=saver,
         )
         validate_data(self, X, skip_check_array=True, reset=True)
-        self._keep(data, solution, scale)
         self.update_ = f"{choice.name}: {choice.reason}"
+        self._keep(data, solution, scale)
         return self
 
     def transform(self, X: Any) -> FloatArray:
