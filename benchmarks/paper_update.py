@@ -32,8 +32,12 @@ def load_table() -> tuple[np.ndarray, str]:
     return made.noisy, "synthetic, 150 x 669 (set LGMD_DATA for the temperature table)"
 
 
+def by_map(penalty: float, **settings) -> DGRMD:
+    return DGRMD(20, inference="map", sample_penalty=penalty, feature_penalty=penalty, **settings)
+
+
 def run(table: np.ndarray, penalty: float, update: str, max_iter: int):
-    model = DGRMD(20, sample_penalty=penalty, feature_penalty=penalty, update=update, max_iter=max_iter, tol=0.0)
+    model = by_map(penalty, update=update, max_iter=max_iter, tol=0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model.fit(table).history_
@@ -60,7 +64,7 @@ def main(n_repeats: int = 3) -> list[str]:
         try:
             printed = [run(table, penalty, "paper", N_PRINTED) for _ in range(n_repeats)]
         except DivergenceError:
-            model = DGRMD(20, sample_penalty=penalty, feature_penalty=penalty, tol=CONVERGED, max_iter=2000).fit(table)
+            model = by_map(penalty, tol=CONVERGED, max_iter=2000).fit(table)
             lines.append(
                 f"| {penalty:g} | diverges | {model.status_} to {CONVERGED:g} in {model.n_iter_} iterations, "
                 f"{model.history_.seconds[-1]:.2f} s | | |"

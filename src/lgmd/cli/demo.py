@@ -90,7 +90,14 @@ def _candidates() -> dict[str, list[Factorization]]:
     """What is tried of each model."""
 
     def settings(penalty: float) -> dict[str, Any]:
-        return {"sample_penalty": penalty, "feature_penalty": penalty, "max_iter": 60, "tol": 1e-4, "random_state": 0}
+        return {
+            "inference": "map",
+            "sample_penalty": penalty,
+            "feature_penalty": penalty,
+            "max_iter": 60,
+            "tol": 1e-4,
+            "random_state": 0,
+        }
 
     def graphs(eta: float) -> dict[str, Any]:
         return {"sample_graph": ThresholdGraph(eta=eta), "feature_graph": ThresholdGraph(eta=eta)}

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lgmd._typing import Array, FloatArray, SparseGraph
@@ -18,10 +19,13 @@ from lgmd.estimators._memory import refuse_oversized
 from lgmd.estimators.persistence import SavedAsFile, refuse_mismatch, refuse_missing
 from lgmd.exceptions import ConvergenceWarning, InvalidDataError, InvalidParameterError
 from lgmd.factors import (
-    FactorUpdate,
+    LIKELIHOODS,
+    NOISES,
     Half,
     Intercepts,
     InterceptTerms,
+    NoiseModel,
+    TablePosterior,
     initial_intercepts,
     principal_rotation,
     select_update,
@@ -29,11 +33,28 @@ from lgmd.factors import (
 from lgmd.graphs import GraphLearner
 from lgmd.linalg.marginals import mean_marginal_variance
 from lgmd.observed import Observed, as_observed
-from lgmd.solver import Callback, Checkpoint, History, Problem, Schedule, Solution, Status, initial_state, solve
+from lgmd.solver import (
+    Callback,
+    Checkpoint,
+    History,
+    Inference,
+    MapInference,
+    MapState,
+    Schedule,
+    Solution,
+    Status,
+    VariationalInference,
+    VariationalState,
+    solve,
+)
 
-__all__ = ["INFERENCES", "Factorization", "check_rank"]
+__all__ = ["COVARIANCES", "INFERENCES", "Factorization", "check_rank"]
 
-INFERENCES = ("map",)
+INFERENCES = ("variational", "map")
+COVARIANCES = ("auto", "full", "diagonal")
+
+# Numbers up to which "auto" keeps a covariance matrix of every row and column.
+_FULL_COVARIANCE_NUMBERS = 300_000_000
 
 # Columns whose product is this small beside the largest have died.
 _DEAD = 1e-7
@@ -64,11 +85,15 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
     status_: str
     history_: History
     update_: str
+    posterior_: TablePosterior
 
     def __init__(
         self,
         n_components: int = 20,
         inference: str = "map",
+        noise: str = "homoscedastic",
+        likelihood: str = "gaussian",
+        covariance: str = "auto",
         sample_penalty: float = 1.0,
         feature_penalty: float = 1.0,
         intercept: str = "both",
@@ -81,6 +106,9 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
     ) -> None:
         self.n_components = n_components
         self.inference = inference
+        self.noise = noise
+        self.likelihood = likelihood
+        self.covariance = covariance
         self.sample_penalty = sample_penalty
         self.feature_penalty = feature_penalty
         self.intercept = intercept
@@ -127,11 +155,10 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
         check_rank(self.n_components, observed)
         data, intercepts, scale = self._standardize(observed)
         del observed  # only the table at unit scale is needed from here on
-        choice = select_update(self.update, data)
-        problem = self._problem(data, learners, choice.update)
+        problem = self._problem(data, learners)
         saver = None if checkpoint is None else Checkpoint(checkpoint)
         stored = None if saver is None else saver.load(problem)
-        start = initial_state(problem, intercepts, self.random_state) if stored is None else stored[0]
+        start = problem.start(intercepts, self.random_state) if stored is None else stored[0]
         solution = solve(
             problem,
             start,
@@ -141,11 +168,10 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
             checkpoint=saver,
         )
         validate_data(self, X, skip_check_array=True, reset=True)
-        self.update_ = f"{choice.name}: {choice.reason}"
         self._keep(data, solution, scale)
         return self
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: Any, return_std: bool = False) -> Any:
         """Factors of unseen rows, gaps allowed.
 
         Each row is regressed on the column factors with the prior that rows have when nothing ties them to others.
@@ -154,12 +180,23 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
         ----------
         X : table of shape (m, p)
             The same columns as in ``fit``.
+        return_std : bool, default=False
+            Whether to return posterior standard deviations too.
 
         Returns
         -------
-        ndarray of shape (m, rank_)
+        ndarray of shape (m, rank_), or two of them
         """
-        return self._regress(X)[0]
+        check_is_fitted(self)
+        self._refuse_std(return_std)
+        data = self._unseen(X)
+        if not self._has_posterior:
+            return self._regress(data)[0]
+        unseen, root = self.posterior_.unseen(data).samples, np.sqrt(self.scale_)
+        factors = unseen.factors * unseen.mean.dtype.type(root)
+        if not return_std:
+            return factors
+        return factors, (unseen.standard_deviations()[:, :-1] * root).astype(factors.dtype)
 
     def inverse_transform(self, X: Any, sample_intercepts: Any = None) -> FloatArray:
         """The table that row factors stand for.
@@ -189,7 +226,7 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
             )
         return self._expand(factors, rows.astype(factors.dtype))
 
-    def reconstruct(self, X: Any = None, return_std: bool = False) -> FloatArray:
+    def reconstruct(self, X: Any = None, return_std: bool = False) -> Any:
         """The denoised and completed table.
 
         Parameters
@@ -197,19 +234,28 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
         X : table of shape (m, p), optional
             Unseen rows, with gaps; without it the table that was fitted.
         return_std : bool, default=False
-            Error bars need a posterior, which ``inference="map"`` does not have: True is an error.
+            Whether to return error bars too: the standard deviation of a new observation of each entry, noise
+            included. They need a posterior, which ``inference="map"`` does not have.
 
         Returns
         -------
-        ndarray of shape (n, p) or (m, p)
+        ndarray of shape (n, p) or (m, p), or two of them
         """
         check_is_fitted(self)
         self._refuse_std(return_std)
         if X is None:
-            return self._expand(self.sample_factors_, self.sample_intercepts_)
-        return self._expand(*self._regress(X))
+            table = self._expand(self.sample_factors_, self.sample_intercepts_)
+            return (table, self._table_std(self.posterior_)) if return_std else table
+        data = self._unseen(X)
+        if not self._has_posterior:
+            return self._expand(*self._regress(data))
+        unseen = self.posterior_.unseen(data)
+        dtype = unseen.samples.mean.dtype
+        factors = unseen.samples.factors * dtype.type(np.sqrt(self.scale_))
+        table = self._expand(factors, unseen.samples.intercepts * dtype.type(self.scale_))
+        return (table, self._table_std(unseen)) if return_std else table
 
-    def predict(self, rows: Any, columns: Any, return_std: bool = False) -> FloatArray:
+    def predict(self, rows: Any, columns: Any, return_std: bool = False) -> Any:
         """Chosen entries of the completed table.
 
         Parameters
@@ -221,26 +267,123 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
         Returns
         -------
-        ndarray of the broadcast shape
+        ndarray of the broadcast shape, or two of them
         """
         check_is_fitted(self)
         self._refuse_std(return_std)
-        i, j = np.broadcast_arrays(
-            _positions(rows, "rows", len(self.sample_factors_)),
-            _positions(columns, "columns", len(self.feature_factors_)),
-        )
+        i, j = self._entries(rows, columns)
         flat_i, flat_j = i.ravel(), j.ravel()
-        values = np.empty(flat_i.size, self.sample_factors_.dtype)
-        for start in range(0, flat_i.size, _PREDICT_BLOCK):
-            block = slice(start, start + _PREDICT_BLOCK)
-            row, column = flat_i[block], flat_j[block]
-            values[block] = np.einsum("ij,ij->i", self.sample_factors_[row], self.feature_factors_[column])
-            values[block] += self.intercept_ + self.sample_intercepts_[row] + self.feature_intercepts_[column]
-        return values.reshape(i.shape)
+        values = self._entry_means(flat_i, flat_j)
+        if not return_std:
+            return values.reshape(i.shape)
+        std = np.sqrt(self.posterior_.variances(flat_i, flat_j)) * self.scale_
+        return values.reshape(i.shape), std.astype(values.dtype).reshape(i.shape)
+
+    def sample_posterior(
+        self,
+        n_draws: int = 1,
+        rows: Any = None,
+        columns: Any = None,
+        *,
+        noise: bool = False,
+        random_state: Any = None,
+    ) -> FloatArray:
+        """Draws from the posterior of the completed table.
+
+        Parameters
+        ----------
+        n_draws : int, default=1
+        rows, columns : array-like of int, optional
+            Positions of chosen entries, broadcast against each other; without them the whole table. Draws of many
+            entries hang together as the posterior says.
+        noise : bool, default=False
+            Whether to add the noise of a new observation.
+        random_state : int, RandomState or None, default=None
+
+        Returns
+        -------
+        ndarray of shape (n_draws, n, p) or (n_draws, ...) with the broadcast shape
+        """
+        check_is_fitted(self)
+        self._refuse_map("sample_posterior")
+        check_integer(n_draws, "n_draws", minimum=1)
+        check_seed(random_state)
+        if (rows is None) != (columns is None):
+            raise InvalidParameterError("rows and columns go together: pass both, or neither for the whole table.")
+        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        rng = np.random.default_rng(seed)
+        n, p = len(self.sample_factors_), len(self.feature_factors_)
+        if rows is None:
+            refuse_oversized(n_draws * n, p, self.sample_factors_.dtype.itemsize)
+            i, j = np.arange(n)[:, None], np.arange(p)
+        else:
+            i, j = self._entries(rows, columns)
+        posterior = self.posterior_
+        shape = np.broadcast_shapes(i.shape, j.shape)
+        out = np.empty((n_draws, *shape), self.sample_factors_.dtype)
+        for draw, (samples, features) in enumerate(posterior.draw(n_draws, rng)):
+            if rows is None:
+                entries = samples[:, :-1] @ features[:, :-1].T
+            else:
+                entries = np.einsum("...k,...k->...", samples[i, :-1], features[j, :-1])
+            entries = entries + (posterior.overall + samples[i, -1] + features[j, -1])
+            if noise:
+                entries = entries + posterior.noise.draw(i, j, rng)
+            out[draw] = entries * self.scale_
+        return out
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean predictive log-density of the entries of a table that were not fitted.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            The fitted table's rows and columns with held-out entries; the rest is missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            In nats an entry; higher is better. For ``inference="map"`` the noise alone spreads the prediction.
+        """
+        check_is_fitted(self)
+        shape = (len(self.sample_factors_), len(self.feature_factors_))
+        observed = as_observed(X, allow_empty_rows=True, allow_empty_columns=True, min_rows=1, min_columns=1)
+        validate_data(self, X, skip_check_array=True, reset=False)
+        if observed.shape != shape:
+            raise InvalidDataError(
+                f"The table to score is {observed.shape[0]} x {observed.shape[1]}, but the fitted one is "
+                f"{shape[0]} x {shape[1]}. Pass the held-out entries in a table of that shape, with NaN elsewhere."
+            )
+        entries = observed.entries()
+        rows = np.repeat(np.arange(shape[0]), np.diff(entries.indptr))
+        columns = np.asarray(entries.indices, dtype=np.int64)
+        residuals = (entries.values.astype(np.float64) - self._entry_means(rows, columns)) / self.scale_
+        if self._has_posterior:
+            density = self.posterior_.log_density(residuals, rows, columns)
+        else:
+            variance = max(self.noise_variance_ / self.scale_**2, np.finfo(np.float64).tiny)
+            density = -0.5 * (np.square(residuals) / variance + np.log(2 * np.pi * variance))
+        return float(density.mean() - np.log(self.scale_))
 
     def _check_parameters(self) -> tuple[GraphLearner, GraphLearner]:
         check_integer(self.n_components, "n_components", minimum=1)
         check_choice(self.inference, "inference", INFERENCES)
+        check_choice(self.noise, "noise", NOISES)
+        check_choice(self.likelihood, "likelihood", LIKELIHOODS)
+        check_choice(self.covariance, "covariance", COVARIANCES)
+        if self.inference == "map":
+            for name, plain in (("noise", "homoscedastic"), ("likelihood", "gaussian")):
+                if getattr(self, name) != plain:
+                    raise InvalidParameterError(
+                        f'{name}={getattr(self, name)!r} needs inference="variational": the most probable factors '
+                        f"alone say nothing about the noise. Use that, or {name}={plain!r}."
+                    )
+        elif self.update != "auto":
+            raise InvalidParameterError(
+                f'update={self.update!r} belongs to inference="map". Use that, or leave update="auto".'
+            )
         check_real(self.sample_penalty, "sample_penalty")
         check_real(self.feature_penalty, "feature_penalty")
         check_real(self.intercept_penalty, "intercept_penalty")
@@ -264,37 +407,42 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
             second = 1.0
         return data.divided(second), intercepts.scaled(1.0 / second), first * second
 
-    def _problem(self, data: Observed, learners: tuple[GraphLearner, GraphLearner], update: FactorUpdate) -> Problem:
-        return Problem(
+    def _problem(self, data: Observed, learners: tuple[GraphLearner, GraphLearner]) -> Inference[Any]:
+        terms = InterceptTerms.parse(self.intercept)
+        if self.inference == "variational":
+            floor = 1e-10 if data.dtype == np.float64 else 1e-6
+            noise = NoiseModel(self.noise, self.likelihood, floor)
+            n, p = data.shape
+            numbers = (n + p) * (self.n_components + 1) * (self.n_components + 2) // 2
+            diagonal = self.covariance == "diagonal" or (
+                self.covariance == "auto" and not data.is_complete and numbers > _FULL_COVARIANCE_NUMBERS
+            )
+            return VariationalInference(data, self.n_components, terms, *learners, noise, diagonal)
+        return MapInference(
             data,
             self.n_components,
             _floored(self.sample_penalty, data),
             _floored(self.feature_penalty, data),
-            InterceptTerms.parse(self.intercept),
+            terms,
             _floored(self.intercept_penalty, data),
             *learners,
-            update,
+            select_update(self.update, data).update,
         )
 
     def _schedule(self) -> Schedule:
         return Schedule(max_iter=self.max_iter, tol=self.tol)
 
-    def _keep(self, data: Observed, solution: Solution, scale: float) -> None:
+    def _keep(self, data: Observed, solution: Solution[Any], scale: float) -> None:
         """Attributes of a finished run, at the scale of the data."""
         state, history = solution.state, solution.history
-        X, W, _ = principal_rotation(state.X, state.W)
-        X, W = _drop_dead(X, W, data.n_observed)
-        root = X.dtype.type(np.sqrt(scale))
-        means = state.intercepts.scaled(scale)
         self.scale_ = scale
-        self.sample_factors_, self.feature_factors_ = X * root, W * root
-        self.intercept_ = means.overall
-        self.sample_intercepts_, self.feature_intercepts_ = means.rows, means.columns
         self.sample_graph_, self.feature_graph_ = state.sample_graph.precision, state.feature_graph.precision
-        with np.errstate(over="ignore"):  # a variance beyond the range of floating point is infinite
-            self.noise_variance_ = float(np.square(np.float64(scale) * np.sqrt(solution.squares / data.n_observed)))
         self.sample_prior_variance_ = mean_marginal_variance(self.sample_graph_)
-        self.rank_ = X.shape[1]
+        if isinstance(state, VariationalState):
+            self._keep_posterior(state, scale)
+        else:
+            self._keep_estimate(data, state, scale)
+        self.rank_ = self.sample_factors_.shape[1]
         self.history_ = history
         self.n_iter_ = len(history)
         self.status_ = solution.status.value
@@ -307,9 +455,42 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
         if message:
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
-    def _regress(self, table: Any) -> tuple[FloatArray, FloatArray]:
-        """Factors and intercepts of unseen rows, at the scale of the data."""
-        check_is_fitted(self)
+    def _keep_estimate(self, data: Observed, state: MapState, scale: float) -> None:
+        choice = select_update(self.update, data)
+        self.update_ = f"{choice.name}: {choice.reason}"
+        if hasattr(self, "posterior_"):
+            del self.posterior_
+        X, W, _ = principal_rotation(state.X, state.W)
+        X, W = _drop_dead(X, W, data.n_observed)
+        root = X.dtype.type(np.sqrt(scale))
+        means = state.intercepts.scaled(scale)
+        self.sample_factors_, self.feature_factors_ = X * root, W * root
+        self.intercept_ = means.overall
+        self.sample_intercepts_, self.feature_intercepts_ = means.rows, means.columns
+        with np.errstate(over="ignore"):  # a variance beyond the range of floating point is infinite
+            self.noise_variance_ = float(np.square(np.float64(scale) * np.sqrt(state.squares / data.n_observed)))
+
+    def _keep_posterior(self, state: VariationalState, scale: float) -> None:
+        self.update_ = "variational: posteriors of rows and columns in turn"
+        self.posterior_ = state.posterior(self.sample_prior_variance_)
+        samples, features = self.posterior_.samples, self.posterior_.features
+        root, unit = samples.mean.dtype.type(np.sqrt(scale)), samples.mean.dtype.type(scale)
+        self.sample_factors_, self.feature_factors_ = samples.factors * root, features.factors * root
+        self.intercept_ = state.overall * scale
+        self.sample_intercepts_, self.feature_intercepts_ = samples.intercepts * unit, features.intercepts * unit
+        noise = state.noise
+        with np.errstate(over="ignore"):
+            squared = np.square(np.float64(scale))
+            self.noise_variance_ = float(noise.samples.mean() * noise.features.mean() * squared)
+            self.sample_noise_variance_ = noise.samples * noise.features.mean() * squared
+            self.feature_noise_variance_ = noise.features * noise.samples.mean() * squared
+
+    @property
+    def _has_posterior(self) -> bool:
+        return hasattr(self, "posterior_")
+
+    def _unseen(self, table: Any) -> Observed:
+        """A table with the fitted columns, at unit scale."""
         observed = as_observed(
             table,
             allow_empty_rows=self.allow_empty,
@@ -319,9 +500,12 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
             min_columns=1,
         )
         validate_data(self, table, skip_check_array=True, reset=False)
+        return observed.divided(self.scale_)
+
+    def _regress(self, data: Observed) -> tuple[FloatArray, FloatArray]:
+        """Most probable factors and intercepts of unseen rows, at the scale of the data."""
         dtype = self.feature_factors_.dtype
         root = dtype.type(np.sqrt(self.scale_))
-        data = observed.divided(self.scale_)
         terms = InterceptTerms.parse(self.intercept)
         # A row that nothing ties to others has the marginal variance of the graph.
         half = Half(
@@ -338,6 +522,26 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
         factors, intercepts = select_update("auto", data).update.prepare(half)(start, design, offsets)
         return factors * data.dtype.type(root), intercepts * data.dtype.type(self.scale_)
 
+    def _entries(self, rows: Any, columns: Any) -> tuple[Array, Array]:
+        i, j = np.broadcast_arrays(
+            _positions(rows, "rows", len(self.sample_factors_)),
+            _positions(columns, "columns", len(self.feature_factors_)),
+        )
+        return i, j
+
+    def _entry_means(self, rows: Array, columns: Array) -> FloatArray:
+        values = np.empty(len(rows), self.sample_factors_.dtype)
+        for start in range(0, len(rows), _PREDICT_BLOCK):
+            block = slice(start, start + _PREDICT_BLOCK)
+            i, j = rows[block], columns[block]
+            values[block] = np.einsum("ij,ij->i", self.sample_factors_[i], self.feature_factors_[j])
+            values[block] += self.intercept_ + self.sample_intercepts_[i] + self.feature_intercepts_[j]
+        return values
+
+    def _table_std(self, posterior: TablePosterior) -> FloatArray:
+        dtype = posterior.samples.mean.dtype
+        return np.asarray(np.sqrt(posterior.table_variances()) * dtype.type(self.scale_))
+
     def _expand(self, factors: FloatArray, rows: FloatArray) -> FloatArray:
         """``intercepts + X W'``, after a look at the memory."""
         refuse_oversized(len(factors), len(self.feature_factors_), factors.dtype.itemsize)
@@ -348,9 +552,13 @@ class Factorization(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def _refuse_std(self, return_std: bool) -> None:
         if return_std:
+            self._refuse_map("return_std=True")
+
+    def _refuse_map(self, wish: str) -> None:
+        if not self._has_posterior:
             raise InvalidParameterError(
-                f"return_std=True needs a posterior, but inference={self.inference!r} gives a point estimate without "
-                "error bars. Use return_std=False."
+                f'{wish} needs a posterior, but inference="map" gives a point estimate without error bars. '
+                'Fit with inference="variational".'
             )
 
     @property

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from lgmd._typing import FloatArray
 from lgmd.estimators.factorization import Factorization
 from lgmd.estimators.models import LGMD
 from lgmd.estimators.persistence import SavedAsFile, refuse_missing
@@ -54,33 +53,45 @@ class LGMDImputer(SavedAsFile, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         validate_data(self, X, skip_check_array=True, reset=True)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_options: Any) -> FloatArray:
+    def fit_transform(self, X: Any, y: Any = None, *, return_std: bool = False, **fit_options: Any) -> Any:
         """Fit, and fill the same table: its rows then profit from their graph.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+        y : None
+            Ignored.
+        return_std : bool, default=False
+            Whether to return the uncertainty of the filled entries too; it is zero where an entry was observed.
+        **fit_options
+            As in :meth:`fit`.
 
         Returns
         -------
-        ndarray of shape (n, p)
+        ndarray of shape (n, p), or two of them
         """
         self.fit(X, y, **fit_options)
-        return self._fill(X, self.estimator_.reconstruct())
+        return self._fill(X, self.estimator_.reconstruct(return_std=return_std))
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: Any, return_std: bool = False) -> Any:
         """Fill the gaps of unseen rows.
 
         Parameters
         ----------
         X : table of shape (m, p)
+        return_std : bool, default=False
+            As in :meth:`fit_transform`.
 
         Returns
         -------
-        ndarray of shape (m, p)
+        ndarray of shape (m, p), or two of them
         """
         check_is_fitted(self)
-        estimate = self.estimator_.reconstruct(X)
+        estimate = self.estimator_.reconstruct(X, return_std=return_std)
         validate_data(self, X, skip_check_array=True, reset=False)
         return self._fill(X, estimate)
 
-    def _fill(self, table: Any, estimate: FloatArray) -> FloatArray:
+    def _fill(self, table: Any, estimate: Any) -> Any:
         observed = as_observed(
             table,
             allow_empty_rows=True,
@@ -89,7 +100,10 @@ class LGMDImputer(SavedAsFile, OneToOneFeatureMixin, TransformerMixin, BaseEstim
             min_rows=1,
             min_columns=1,
         )
-        return np.asarray(observed.fill(estimate))
+        if not isinstance(estimate, tuple):
+            return np.asarray(observed.fill(estimate))
+        filled, std = estimate
+        return np.asarray(observed.fill(filled)), np.asarray(observed.divided(np.inf).fill(std))
 
     def _check_loaded(self) -> None:
         refuse_missing(self, ("estimator_", "n_features_in_"))

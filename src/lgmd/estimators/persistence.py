@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from lgmd._archive import ArchiveError, add_matrix, read_archive, take_matrix, write_archive
 from lgmd._typing import Array
 from lgmd.exceptions import InvalidParameterError, ModelFileError
+from lgmd.factors import TablePosterior
+from lgmd.factors.storage import pack_table, unpack_table
 from lgmd.graphs import LEARNERS, GraphLearner
 from lgmd.solver import History
 
@@ -113,6 +115,8 @@ def _encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
         return {"type": "learner", "learner": type(value).__name__, "parameters": parameters}
     if isinstance(value, History):
         return {"type": "history", "records": value.to_json()}
+    if isinstance(value, TablePosterior):
+        return {"type": "posterior", "name": name, **pack_table(value, name, arrays)}
     if isinstance(value, SavedAsFile) and isinstance(value, BaseEstimator):
         return {"type": "estimator", **_encode_estimator(value, f"{name}.", arrays)}
     if isinstance(value, np.random.RandomState):
@@ -139,6 +143,8 @@ def _decode(value: Any, arrays: dict[str, Array]) -> Any:
         return array.astype(object) if value["object"] else array
     if kind == "history":
         return History.from_json(value["records"])
+    if kind == "posterior":
+        return unpack_table(value, value["name"], arrays)
     if kind == "learner":
         learners = {learner.__name__: learner for learner in LEARNERS.values()}
         parameters = {key: _decode(item, arrays) for key, item in value["parameters"].items()}

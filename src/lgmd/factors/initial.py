@@ -13,7 +13,7 @@ from lgmd.factors.half import Half, PreparedUpdate
 from lgmd.factors.intercepts import Intercepts, InterceptTerms
 from lgmd.observed import Observed
 
-__all__ = ["initial_factors", "initial_intercepts"]
+__all__ = ["initial_factors", "initial_intercepts", "leading_components"]
 
 # Tables with fewer entries, gaps included, are decomposed exactly.
 _EXACT_ENTRIES = 1_000_000
@@ -64,8 +64,24 @@ def initial_factors(
 ) -> tuple[FloatArray, FloatArray]:
     """Factors of the best rank-k approximation of the residuals, singular values split evenly.
 
-    Gaps are filled by the intercepts. Small tables are decomposed exactly, large ones by random projections, for which
-    a table with gaps stays sparse.
+    Gaps are filled by the intercepts.
+    """
+    U, values, Vt = leading_components(data, intercepts, n_components, random_state)
+    # What the gaps took from the singular values is given back.
+    share = data.n_observed / (data.shape[0] * data.shape[1])
+    roots = np.sqrt(values[:n_components] / share)
+    X = np.ascontiguousarray(U[:, :n_components] * roots, dtype=data.dtype)
+    W = np.ascontiguousarray(Vt[:n_components].T * roots, dtype=data.dtype)
+    return X, W
+
+
+def leading_components(
+    data: Observed, intercepts: Intercepts, n_components: int, random_state: RandomState
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Singular vectors and values of the table less its intercepts, with gaps filled by them.
+
+    Small tables are decomposed exactly and to the end, large ones by random projections, for which a table with gaps
+    stays sparse, and which find only the leading ``n_components``.
     """
     residuals = data.residual_matrix(intercepts.rows, intercepts.column_offsets)
     n, p = data.shape
@@ -79,9 +95,4 @@ def initial_factors(
             residuals, n_components, n_oversamples=10, n_iter=4, random_state=check_random_state(random_state)
         )
     U, Vt = svd_flip(U, Vt)
-    # What the gaps took from the singular values is given back.
-    share = data.n_observed / (n * p)
-    roots = np.sqrt(values[:n_components] / share)
-    X = np.ascontiguousarray(U[:, :n_components] * roots, dtype=data.dtype)
-    W = np.ascontiguousarray(Vt[:n_components].T * roots, dtype=data.dtype)
-    return X, W
+    return U, values, Vt

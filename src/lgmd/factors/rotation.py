@@ -34,7 +34,7 @@ def balancing(sample_prior: FloatArray, feature_prior: FloatArray) -> tuple[Floa
     Returns
     -------
     (ndarray, ndarray) or None
-        ``S`` for X and ``S^-T`` for W; None where round-off leaves nothing to gain.
+        ``S`` for X and ``S^-T`` for W; None where a prior is singular beyond round-off.
     """
     k = len(sample_prior)
     floor = 1e-13 * (np.trace(sample_prior) + np.trace(feature_prior)) / k
@@ -49,47 +49,41 @@ def balancing(sample_prior: FloatArray, feature_prior: FloatArray) -> tuple[Floa
     roots = squares**0.25
     for_samples = scipy.linalg.solve_triangular(lower, basis * roots, lower=True, trans="T")
     for_features = lower @ (basis / roots)
-    after = np.sum(for_samples * (sample_prior @ for_samples)) + np.sum(for_features * (feature_prior @ for_features))
-    if not after < np.trace(sample_prior) + np.trace(feature_prior):
-        return None
     return for_samples, for_features
 
 
 def translation(
-    factor: FloatArray,
-    intercepts: FloatArray,
-    intercept_ridge: float,
+    moments: FloatArray,
+    cross: FloatArray,
     other: FloatArray,
     other_precision: SparseGraph,
-    other_penalty: float,
+    other_penalties: FloatArray,
 ) -> FloatArray:
     r"""What the column factors and the row intercepts can pass to each other.
 
     ``W + 1 v'`` with ``a - X v`` predicts what ``W`` with ``a`` does. The v that makes their priors,
-    :math:`\lambda_2 \mathrm{tr}\,(W + 1 v^T)^T B (W + 1 v^T) + \tau \|a - X v\|^2`, smallest solves a k x k system.
+    :math:`\mathrm{tr}\,\Lambda (W + 1 v^T)^T B (W + 1 v^T) + \tau \|a - X v\|^2`, smallest solves a k x k system.
 
     Parameters
     ----------
-    factor : ndarray of shape (n, k)
-        X.
-    intercepts : ndarray of shape (n,)
-        a.
-    intercept_ridge : float
-        Its ridge.
+    moments : ndarray of shape (k, k)
+        :math:`\tau X^T X`.
+    cross : ndarray of shape (k,)
+        :math:`\tau X^T a`.
     other : ndarray of shape (p, k)
         W.
-    other_precision, other_penalty : csr_array of shape (p, p), float
-        The prior of W.
+    other_precision : csr_array of shape (p, p)
+        B.
+    other_penalties : ndarray of shape (k,)
+        The diagonal of :math:`\Lambda`.
 
     Returns
     -------
     ndarray of shape (k,)
     """
-    X = factor.astype(np.float64, copy=False)
     row_sums = np.asarray(other_precision.sum(axis=1)).ravel()
-    system = intercept_ridge * (X.T @ X)
-    system[np.diag_indices_from(system)] += other_penalty * row_sums.sum()
-    right = intercept_ridge * (intercepts @ X) - other_penalty * (row_sums @ other)
+    system = moments + np.diag(other_penalties * row_sums.sum())
+    right = cross - other_penalties * (row_sums @ other)
     values, vectors = scipy.linalg.eigh(system)
     # Directions that neither prior sees are left alone.
     weights = np.divide(vectors.T @ right, values, out=np.zeros_like(values), where=values > 1e-12 * values[-1])

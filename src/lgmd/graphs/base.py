@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from lgmd._typing import FloatArray, SparseGraph
+from lgmd._typing import FloatArray, IntArray, SparseGraph
 from lgmd.observed import Observed
 
 __all__ = ["FactorMoments", "GraphEstimate", "GraphLearner", "Side"]
@@ -68,10 +69,31 @@ class FactorMoments:
     mean : ndarray of shape (n, k)
     variance : ndarray of shape (n,) or None
         Posterior variance of each row, summed over its columns; None for a point estimate.
+    effective_columns : float or None
+        How many columns the data has spoken about: the sample size of a correlation between rows. None for all.
+    cross : callable or None
+        Posterior covariance of pairs of rows, see :meth:`cross_covariance`; None for a point estimate.
     """
 
     mean: FloatArray
     variance: FloatArray | None = None
+    effective_columns: float | None = None
+    cross: Callable[[IntArray, IntArray], FloatArray] | None = None
+
+    @property
+    def sample_size(self) -> float:
+        """Number of columns that say something."""
+        return float(self.mean.shape[1]) if self.effective_columns is None else self.effective_columns
+
+    def cross_covariance(self, rows: IntArray, others: IntArray) -> FloatArray:
+        """Posterior covariance of rows ``rows[m]`` and ``others[m]``, summed over their columns, (m,).
+
+        Added to ``mean[i] . mean[j]`` it gives the expected product of two rows. It is zero for point estimates and for
+        rows that the present graph does not join, and costs a number of solves that does not grow with the pairs.
+        """
+        if self.cross is None:
+            return np.zeros(len(rows))
+        return self.cross(np.asarray(rows), np.asarray(others))
 
     def correlation_vectors(self) -> FloatArray:
         """Rows ``z_i`` with ``z_i . z_j`` the correlation of rows i and j over the factor's columns, which have mean

@@ -25,8 +25,10 @@ from lgmd._typing import FloatArray, IntArray
 from lgmd.linalg.threads import even_blocks, map_blocks
 
 __all__ = [
+    "FASTMATH",
     "Entries",
     "RowFactors",
+    "cholesky_in_place",
     "factor_rows",
     "multiply_upper",
     "residual_sums",
@@ -36,7 +38,7 @@ __all__ = [
 ]
 
 # Everything but the flags that would let the compiler assume there is no NaN.
-_FAST = {"contract", "reassoc", "nsz", "arcp"}
+FASTMATH = {"contract", "reassoc", "nsz", "arcp"}
 
 
 class Entries(NamedTuple):
@@ -72,7 +74,7 @@ class RowFactors(NamedTuple):
         return np.asarray(left / counts)
 
 
-@numba.njit(nogil=True, fastmath=_FAST, cache=True)
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def _accumulate(first, last, indices, values, offsets, design, gram, right, sums):  # type: ignore[no-untyped-def]
     """Sum one row's normal equations into ``gram``, ``right`` and ``sums``; return the sum of its values."""
     k = design.shape[1]
@@ -113,8 +115,8 @@ def _accumulate(first, last, indices, values, offsets, design, gram, right, sums
     return total
 
 
-@numba.njit(nogil=True, fastmath=_FAST, cache=True)
-def _cholesky(gram, smallest):  # type: ignore[no-untyped-def]
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def cholesky_in_place(gram, smallest):  # type: ignore[no-untyped-def]
     """Overwrite the lower triangle with the Cholesky factor; False where a pivot is at or below ``smallest``."""
     k = len(gram)
     for a in range(k):
@@ -132,7 +134,7 @@ def _cholesky(gram, smallest):  # type: ignore[no-untyped-def]
     return True
 
 
-@numba.njit(nogil=True, fastmath=_FAST, cache=True)
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def _factor(gram, right, sums, total, weight, ridge, room):  # type: ignore[no-untyped-def]
     """Finish one row's normal equations and overwrite their lower triangle with its Cholesky factor.
 
@@ -152,7 +154,7 @@ def _factor(gram, right, sums, total, weight, ridge, room):  # type: ignore[no-u
         gram[a, a] += ridge
         diagonal[a] = gram[a, a]
     raised = 4.0
-    while not _cholesky(gram, smallest) and raised < 1e9:
+    while not cholesky_in_place(gram, smallest) and raised < 1e9:
         for a in range(k):
             gram[a, a] = diagonal[a] + raised * largest
             for b in range(a):
@@ -160,7 +162,7 @@ def _factor(gram, right, sums, total, weight, ridge, room):  # type: ignore[no-u
         raised *= 4.0
 
 
-@numba.njit(nogil=True, fastmath=_FAST, cache=True)
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def _forward(lower, vector):  # type: ignore[no-untyped-def]
     """Solve ``L u = vector`` in place."""
     for a in range(len(vector)):
@@ -170,7 +172,7 @@ def _forward(lower, vector):  # type: ignore[no-untyped-def]
         vector[a] = value / lower[a, a]
 
 
-@numba.njit(nogil=True, fastmath=_FAST, cache=True)
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def _backward(lower, vector):  # type: ignore[no-untyped-def]
     """Solve ``L' x = vector`` in place."""
     for a in range(len(vector) - 1, -1, -1):
@@ -180,7 +182,7 @@ def _backward(lower, vector):  # type: ignore[no-untyped-def]
             vector[b] -= lower[a, b] * value
 
 
-@numba.njit(nogil=True, fastmath=_FAST, cache=True)
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def _solve_rows(start, stop, rows, indptr, indices, values, offsets, design, ridge, tau, out, intercept):  # type: ignore[no-untyped-def]
     k = design.shape[1]
     gram = np.empty((k, k), design.dtype)
@@ -201,7 +203,7 @@ def _solve_rows(start, stop, rows, indptr, indices, values, offsets, design, rid
         intercept[i] = weight * total
 
 
-@numba.njit(nogil=True, fastmath=_FAST, cache=True)
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def _factor_rows(  # type: ignore[no-untyped-def]
     start, stop, rows, indptr, indices, values, offsets, design, ridge, tau, lower, right, sums, totals
 ):
@@ -217,19 +219,19 @@ def _factor_rows(  # type: ignore[no-untyped-def]
         totals[position] = total
 
 
-@numba.njit(nogil=True, fastmath=_FAST, cache=True)
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def _solve_lower(start, stop, lower, vectors):  # type: ignore[no-untyped-def]
     for i in range(start, stop):
         _forward(lower[i], vectors[i])
 
 
-@numba.njit(nogil=True, fastmath=_FAST, cache=True)
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def _solve_upper(start, stop, lower, vectors):  # type: ignore[no-untyped-def]
     for i in range(start, stop):
         _backward(lower[i], vectors[i])
 
 
-@numba.njit(nogil=True, fastmath=_FAST, cache=True)
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def _multiply_upper(start, stop, lower, vectors):  # type: ignore[no-untyped-def]
     k = vectors.shape[1]
     for i in range(start, stop):
@@ -240,7 +242,7 @@ def _multiply_upper(start, stop, lower, vectors):  # type: ignore[no-untyped-def
             vectors[i, a] = value
 
 
-@numba.njit(nogil=True, fastmath=_FAST, cache=True)
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def _residual_sums(  # type: ignore[no-untyped-def]
     start, stop, indptr, indices, values, row_offsets, column_offsets, X, W
 ):

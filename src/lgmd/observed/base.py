@@ -78,5 +78,9 @@ class Observed(ABC):
         """The observed entries compressed by rows, for the compiled kernels."""
 
     @abstractmethod
+    def column_order(self) -> IntArray:
+        """Where each observed entry in column order stands in row order, (n_observed,)."""
+
+    @abstractmethod
     def digest_parts(self) -> Iterator[Array]:
         """Arrays that together determine the table: for fingerprints."""

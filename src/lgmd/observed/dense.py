@@ -73,6 +73,24 @@ class DenseObserved(Observed):
             squares += float(np.einsum("ij,ij->i", residual, residual).sum(dtype=np.float64))
         return squares, total
 
+    def residual_rows(
+        self,
+        row_offsets: FloatArray,
+        column_offsets: FloatArray,
+        X: FloatArray,
+        W: FloatArray,
+        column_weights: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Sum of squares and sum of each row's residuals, weighted by columns, (n,) each."""
+        squares, totals = np.empty(self.shape[0]), np.empty(self.shape[0])
+        for start, stop in self._block_bounds():
+            residual = (self.values[start:stop] - X[start:stop] @ W.T).astype(np.float64, copy=False)
+            residual -= row_offsets[start:stop, None]
+            residual -= column_offsets
+            totals[start:stop] = residual @ column_weights
+            squares[start:stop] = np.square(residual, out=residual) @ column_weights
+        return squares, totals
+
     def residual_matrix(self, row_offsets: FloatArray, column_offsets: FloatArray) -> FloatArray:
         """An (n, p) array."""
         return np.asarray(self.values - row_offsets[:, None] - column_offsets)
@@ -88,6 +106,11 @@ class DenseObserved(Observed):
         indptr = np.arange(n + 1, dtype=np.int64) * p
         indices = np.tile(np.arange(p, dtype=np.int32), n)
         return Entries(indptr, indices, np.ascontiguousarray(self.values).ravel(), balanced_blocks(indptr))
+
+    def column_order(self) -> IntArray:
+        """The transposed order."""
+        n, p = self.shape
+        return np.arange(n * p).reshape(n, p).T.ravel()
 
     def digest_parts(self) -> Iterator[Array]:
         """The shape, then the array, row by row in blocks."""

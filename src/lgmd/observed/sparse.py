@@ -100,6 +100,12 @@ class SparseObserved(Observed):
         """The row order."""
         return self.by_rows
 
+    def column_order(self) -> IntArray:
+        """Positions that the conversion to columns would move."""
+        table = self.to_csr()
+        positions = scipy.sparse.csr_array((np.arange(len(table.data)), table.indices, table.indptr), shape=self.shape)
+        return np.asarray(positions.tocsc().data)
+
     def digest_parts(self) -> Iterator[Array]:
         """The shape, then the three arrays of the row order."""
         yield np.asarray(self.shape)

@@ -13,17 +13,15 @@ import numpy as np
 import scipy.sparse
 
 from lgmd._archive import ArchiveError, add_matrix, read_archive, take_matrix, write_archive
-from lgmd._typing import Array
 from lgmd.exceptions import CheckpointError
-from lgmd.factors import Intercepts
 from lgmd.graphs import GraphEstimate
 from lgmd.solver.history import History
-from lgmd.solver.problem import Problem, State
+from lgmd.solver.problem import Inference, StateT
 
 __all__ = ["Checkpoint", "fingerprint"]
 
 _FORMAT = "lgmd-checkpoint"
-_VERSION = 1
+_VERSION = 2
 
 
 class Checkpoint:
@@ -42,7 +40,7 @@ class Checkpoint:
         self._written = time.monotonic()
         self._fingerprint: str | None = None
 
-    def load(self, problem: Problem) -> tuple[State, History] | None:
+    def load(self, problem: Inference[StateT]) -> tuple[StateT, History] | None:
         """The stored run, or None where there is no file yet."""
         if not self.path.exists():
             return None
@@ -55,30 +53,27 @@ class Checkpoint:
                     f"The checkpoint {self.path} was written for other data or other settings. Pass those again to "
                     "go on with it, or another path to start anew."
                 )
-            means = Intercepts(header["overall"], arrays["rows"], arrays["columns"])
-            graphs = [_load_graph(header, arrays, side) for side in ("sample_graph", "feature_graph")]
-            return State(arrays["X"], arrays["W"], means, *graphs), History.from_json(header["history"])
+            sample_graph, feature_graph = (
+                GraphEstimate(take_matrix(arrays, side), **header[side]) for side in ("sample_graph", "feature_graph")
+            )
+            state = problem.unpack(header["state"], arrays, sample_graph, feature_graph)
+            return state, History.from_json(header["history"])
         except (ArchiveError, KeyError, TypeError) as error:
             raise CheckpointError(
                 f"The checkpoint {self.path} cannot be used: {error}. Delete it to start anew."
             ) from error
 
-    def save(self, problem: Problem, state: State, history: History, *, force: bool = False) -> None:
+    def save(self, problem: Inference[StateT], state: StateT, history: History, *, force: bool = False) -> None:
         """Write, unless the last time was a moment ago."""
         if not force and time.monotonic() - self._written < self._every:
             return
+        values, arrays = problem.pack(state)
         header: dict[str, Any] = {
             "format": _FORMAT,
             "version": _VERSION,
             "fingerprint": self._identify(problem),
-            "overall": state.intercepts.overall,
+            "state": values,
             "history": history.to_json(),
-        }
-        arrays: dict[str, Array] = {
-            "X": state.X,
-            "W": state.W,
-            "rows": state.intercepts.rows,
-            "columns": state.intercepts.columns,
         }
         for side, graph in (("sample_graph", state.sample_graph), ("feature_graph", state.feature_graph)):
             header[side] = {name: getattr(graph, name) for name in ("logdet", "objective", "converged", "penalty")}
@@ -86,15 +81,15 @@ class Checkpoint:
         write_archive(self.path, header, arrays)
         self._written = time.monotonic()
 
-    def _identify(self, problem: Problem) -> str:
+    def _identify(self, problem: Inference[StateT]) -> str:
         if self._fingerprint is None:
             self._fingerprint = fingerprint(problem)
         return self._fingerprint
 
 
-def fingerprint(problem: Problem) -> str:
+def fingerprint(problem: Any) -> str:
     """A digest of the table and of every setting that shapes the path of the run."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(type(problem).__name__.encode())
     for part in problem.data.digest_parts():
         digest.update(np.ascontiguousarray(part).data)
     for item in fields(problem):
@@ -118,7 +113,3 @@ def _feed(digest: Any, value: Any) -> None:
             _feed(digest, getattr(value, item.name))
     else:
         digest.update(repr(value).encode())
-
-
-def _load_graph(header: dict[str, Any], arrays: dict[str, Array], side: str) -> GraphEstimate:
-    return GraphEstimate(take_matrix(arrays, side), **header[side])

@@ -1,87 +1,108 @@
-"""What is minimised: a table, penalties, graph learners; and where the minimisation stands."""
+"""What the alternation asks of a way to infer the factors."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from lgmd._typing import FloatArray, RandomState
-from lgmd.factors import FactorUpdate, Half, Intercepts, InterceptTerms, initial_factors
+from lgmd._typing import Array, FloatArray, RandomState
+from lgmd.factors import Intercepts
 from lgmd.graphs import GraphEstimate, GraphLearner, Side
 from lgmd.observed import Observed
 
-__all__ = ["FEATURES", "SAMPLES", "Problem", "State", "initial_state"]
+__all__ = ["FEATURES", "SAMPLES", "Inference", "Iteration", "State"]
 
 SAMPLES = Side("sample_graph", "rows")
 FEATURES = Side("feature_graph", "columns")
 
 
-@dataclass(frozen=True)
-class Problem:
-    """The decomposition to find; see :func:`lgmd.solver.objective.objective_terms` for its objective.
-
-    Attributes
-    ----------
-    data : Observed
-        The table at unit scale.
-    n_components : int
-    sample_penalty, feature_penalty : float
-        Strength of the two graph terms, positive.
-    intercepts : InterceptTerms
-    intercept_penalty : float
-        Ridge on row and column intercepts.
-    sample_learner, feature_learner : GraphLearner
-    update : FactorUpdate
-        How half-steps are taken.
-    """
-
-    data: Observed
-    n_components: int
-    sample_penalty: float
-    feature_penalty: float
-    intercepts: InterceptTerms
-    intercept_penalty: float
-    sample_learner: GraphLearner
-    feature_learner: GraphLearner
-    update: FactorUpdate
+class State(Protocol):
+    """Where a run stands."""
 
     @property
-    def learns_graphs(self) -> bool:
-        """Whether any graph changes with the factors."""
-        return self.sample_learner.learns or self.feature_learner.learns
+    def X(self) -> FloatArray:  # noqa: N802
+        """Row factors, (n, k)."""
+        ...
 
-    def sample_half(self, graph: GraphEstimate) -> Half:
-        """The rows' side of the problem."""
-        ridge = self.intercept_penalty if self.intercepts.rows else None
-        return Half(self.data, self.sample_penalty, graph.precision, ridge)
+    @property
+    def W(self) -> FloatArray:  # noqa: N802
+        """Column factors, (p, k)."""
+        ...
 
-    def feature_half(self, graph: GraphEstimate) -> Half:
-        """The columns' side."""
-        ridge = self.intercept_penalty if self.intercepts.columns else None
-        return Half(self.data.T, self.feature_penalty, graph.precision, ridge)
+    @property
+    def sample_graph(self) -> GraphEstimate:
+        """The graph over the rows."""
+        ...
 
-
-@dataclass(frozen=True)
-class State:
-    """Where the minimisation stands.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, k)
-    W : ndarray of shape (p, k)
-    intercepts : Intercepts
-    sample_graph, feature_graph : GraphEstimate
-    """
-
-    X: FloatArray
-    W: FloatArray
-    intercepts: Intercepts
-    sample_graph: GraphEstimate
-    feature_graph: GraphEstimate
+    @property
+    def feature_graph(self) -> GraphEstimate:
+        """The graph over the columns."""
+        ...
 
 
-def initial_state(problem: Problem, intercepts: Intercepts, random_state: RandomState) -> State:
-    """Truncated singular value decomposition and the graphs that need no factor."""
-    sample_graph = problem.sample_learner.start(problem.data, SAMPLES)
-    feature_graph = problem.feature_learner.start(problem.data.T, FEATURES)
-    X, W = initial_factors(problem.data, intercepts, problem.n_components, random_state)
-    return State(X, W, intercepts, sample_graph, feature_graph)
+StateT = TypeVar("StateT", bound=State)
+
+#: One iteration with the graphs held: the next state and the terms of its objective.
+Iteration: TypeAlias = Callable[[StateT], tuple[StateT, dict[str, float]]]
+
+
+class Inference(Protocol, Generic[StateT]):
+    """A table with a way to infer its factors: a frozen dataclass, whose fields identify a run."""
+
+    @property
+    def data(self) -> Observed:
+        """The table at unit scale."""
+        ...
+
+    @property
+    def n_components(self) -> int:
+        """Most columns of the factors."""
+        ...
+
+    @property
+    def sample_learner(self) -> GraphLearner:
+        """Makes the graph over the rows."""
+        ...
+
+    @property
+    def feature_learner(self) -> GraphLearner:
+        """Makes the graph over the columns."""
+        ...
+
+    def start(self, intercepts: Intercepts, random_state: RandomState) -> StateT:
+        """The state before the first iteration."""
+        ...
+
+    def prepare(self, state: StateT) -> Iteration[StateT]:
+        """Do once what depends on the graphs alone."""
+        ...
+
+    def settle(self, state: StateT) -> StateT:
+        """What needs no iteration."""
+        ...
+
+    def learn_graphs(self, state: StateT) -> StateT:
+        """The graphs anew from the factors."""
+        ...
+
+    def size(self, terms: dict[str, float]) -> float:
+        """What changes of the objective are measured by, positive."""
+        ...
+
+    def refuse_divergence(self, terms: dict[str, float], first: dict[str, float], iteration: int) -> None:
+        """Raise ``DivergenceError`` where the run will not come back."""
+        ...
+
+    def pack(self, state: StateT) -> tuple[dict[str, Any], dict[str, Array]]:
+        """The state as JSON values and arrays, without the graphs."""
+        ...
+
+    def unpack(
+        self,
+        values: dict[str, Any],
+        arrays: dict[str, Array],
+        sample_graph: GraphEstimate,
+        feature_graph: GraphEstimate,
+    ) -> StateT:
+        """The inverse of :meth:`pack`."""
+        ...

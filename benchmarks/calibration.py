@@ -1,0 +1,55 @@
+"""Do the 90 % error bars hold 90 % of what was hidden? Netflix ratings and three synthetic families, defaults only.
+
+A bar is for a new observation, noise and all, so the synthetic tables are judged by their noisy values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+
+from held_out import Verdict, average, data_file, fit_seconds, judge, percent, say
+from lgmd import LGMD, datasets
+
+FAMILIES = ("chain", "blocks", "geometric")
+
+
+def judge_netflix(ratings: np.ndarray, seed: int) -> Verdict:
+    """A fifth of the ratings is hidden."""
+    rows, columns = np.nonzero(ratings)
+    values = ratings[rows, columns].astype(float)
+    hidden = np.random.default_rng(seed).random(values.size) < 0.2
+    table = scipy.sparse.coo_array((values[~hidden], (rows[~hidden], columns[~hidden])), shape=ratings.shape)
+    return judge(LGMD(allow_empty=True), table, rows[hidden], columns[hidden], values[hidden])
+
+
+def judge_family(family: str, seed: int) -> Verdict:
+    data = datasets.make_matrix_normal(
+        200, 150, 8, sample_graph=family, feature_graph=family, noise=0.5, missing=0.5, random_state=seed
+    )
+    rows, columns = np.nonzero(~data.mask)
+    return judge(LGMD(), data.observed, rows, columns, data.noisy[rows, columns])
+
+
+def main(n_repeats: int = 5) -> list[str]:
+    """Measure and return the lines of a table."""
+    lines = ["| table | hidden | RMSE | inside the 90 % bars | fit |", "|---|---|---|---|---|"]
+
+    def add(name: str, hidden: str, verdicts: list[Verdict]) -> None:
+        mean = average(verdicts)
+        say(f"{name}: {', '.join(f'{verdict.rmse:.4f} {percent(verdict.coverage, 1)}' for verdict in verdicts)}")
+        lines.append(f"| {name} | {hidden} | {mean.rmse:.4f} | {percent(mean.coverage, 1)} | {mean.seconds:.2f} s |")
+
+    fit_seconds(LGMD(max_iter=2), datasets.make_matrix_normal(missing=0.5, random_state=0).observed)  # compiles
+    path = data_file("netflix/netflix_1000.npz")
+    if path is not None:
+        with np.load(path) as data:
+            ratings = data["ratings"]
+        add("Netflix, 1000 x 1000", "20 % of the ratings", [judge_netflix(ratings, seed) for seed in range(n_repeats)])
+    for family in FAMILIES:
+        add(f"{family}, 200 x 150, rank 8", "50 %", [judge_family(family, seed) for seed in range(n_repeats)])
+    return lines
+
+
+if __name__ == "__main__":
+    print("\n".join(main()))

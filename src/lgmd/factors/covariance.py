@@ -1,0 +1,299 @@
+"""Posterior covariances of the rows of a factor.
+
+A row's unknowns are its k factors and its intercept, ``d = k + 1`` numbers. How their covariances hang together is a
+type: :class:`RowCovariances` (rows independent of each other), :class:`DiagonalCovariances` (all numbers independent:
+for many factors) and :class:`SpectralCovariance` (exact, rows dependent through a graph).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import scipy.linalg
+
+from lgmd._typing import FloatArray, IntArray, SparseGraph
+from lgmd.linalg.packed import pack, packed_diagonal, packed_order, packed_size, unpack
+
+__all__ = ["Covariance", "DiagonalCovariances", "RowCovariances", "SpectralCovariance"]
+
+# Rows whose matrices are unpacked at a time.
+_BLOCK = 4096
+
+
+class Covariance(Protocol):
+    """Joint posterior covariance of n rows of d numbers."""
+
+    #: Whether a change of basis keeps the form.
+    rotates: bool
+
+    @property
+    def order(self) -> int:
+        """Numbers a row, d."""
+        ...
+
+    def packed_rows(self, rows: IntArray) -> FloatArray:
+        """Covariance of each of the rows by itself, packed, (m, d (d + 1) / 2)."""
+        ...
+
+    def total(self, weights: FloatArray) -> FloatArray:
+        """Weighted sum of the rows' covariances, (d, d)."""
+        ...
+
+    def graph_total(self, precision: SparseGraph) -> FloatArray:
+        """``sum_ij A_ij Cov(row i, row j)``, (d, d)."""
+        ...
+
+    def weighted_traces(self, weights: FloatArray) -> FloatArray:
+        """Sum of the variances of each row's numbers, weighted, (n,)."""
+        ...
+
+    def between(self, rows: IntArray, others: IntArray) -> FloatArray:
+        """``Cov(row i, row j)`` for pairs of rows, (m, d, d)."""
+        ...
+
+    def transformed(self, change: FloatArray) -> Covariance:
+        """Covariance of the rows times ``change`` (d, d)."""
+        ...
+
+    def kept(self, columns: IntArray) -> Covariance:
+        """Covariance of some of the numbers."""
+        ...
+
+    def draw(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """Draws with this covariance and mean zero, (n_draws, n, d)."""
+        ...
+
+
+@dataclass(frozen=True)
+class RowCovariances:
+    """Rows independent of each other.
+
+    Attributes
+    ----------
+    packed : ndarray of shape (n, d (d + 1) / 2), or (1, ...) where all rows have the same
+    n : int
+    basis : ndarray of shape (d, d) or None
+        A change of basis that is still to be applied to every row.
+    """
+
+    packed: FloatArray
+    n: int
+    basis: FloatArray | None = None
+    rotates = True
+
+    @property
+    def order(self) -> int:
+        """Numbers a row."""
+        if self.basis is not None:
+            return int(self.basis.shape[1])
+        return packed_order(self.packed.shape[1])
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all rows have the same covariance."""
+        return len(self.packed) == 1
+
+    def packed_rows(self, rows: IntArray) -> FloatArray:
+        """Covariance of each of the rows by itself."""
+        if self.is_shared:
+            return np.broadcast_to(_rebased(self.packed, self.basis), (len(rows), packed_size(self.order)))
+        return _rebased(self.packed[rows], self.basis)
+
+    def applied(self) -> RowCovariances:
+        """The same with the change of basis carried out."""
+        return self if self.basis is None else RowCovariances(_rebased(self.packed, self.basis), self.n)
+
+    def total(self, weights: FloatArray) -> FloatArray:
+        """Weighted sum."""
+        if self.is_shared:
+            matrix = float(np.sum(weights)) * unpack(self.packed.astype(np.float64))[0]
+        else:
+            matrix = unpack(_weighted_sum(weights, self.packed)[None])[0]
+        return matrix if self.basis is None else np.asarray(self.basis.T @ matrix @ self.basis)
+
+    def graph_total(self, precision: SparseGraph) -> FloatArray:
+        """Only the diagonal of the graph meets rows that are independent."""
+        return self.total(precision.diagonal())
+
+    def weighted_traces(self, weights: FloatArray) -> FloatArray:
+        """Weighted sum of each row's diagonal."""
+        d, out = self.order, np.empty(self.n)
+        for start in range(0, self.n, _BLOCK):
+            rows = np.arange(start, min(start + _BLOCK, self.n))
+            out[rows] = self.packed_rows(rows)[:, packed_diagonal(d)] @ weights
+        return out
+
+    def between(self, rows: IntArray, others: IntArray) -> FloatArray:
+        """Zero for two rows."""
+        same = np.asarray(rows) == np.asarray(others)
+        full = unpack(self.packed_rows(np.asarray(rows)).astype(np.float64))
+        return np.asarray(full * same[:, None, None])
+
+    def transformed(self, change: FloatArray) -> RowCovariances:
+        """Noted, and carried out when a row is asked for."""
+        return replace(self, basis=change if self.basis is None else self.basis @ change)
+
+    def kept(self, columns: IntArray) -> RowCovariances:
+        """A change of basis that leaves columns out."""
+        return self.transformed(np.eye(self.order)[:, columns])
+
+    def draw(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """Each row by itself."""
+        d = self.order
+        draws = rng.standard_normal((n_draws, self.n, d))
+        for start in range(0, self.n, _BLOCK):
+            rows = np.arange(start, min(start + _BLOCK, self.n))
+            roots = _square_roots(unpack(self.packed_rows(rows).astype(np.float64)))
+            draws[:, rows] = np.einsum("sid,ied->sie", draws[:, rows], roots, optimize=True)
+        return draws
+
+
+@dataclass(frozen=True)
+class DiagonalCovariances:
+    """All numbers independent of each other.
+
+    Attributes
+    ----------
+    variances : ndarray of shape (n, d)
+    """
+
+    variances: FloatArray
+    rotates = False
+
+    @property
+    def order(self) -> int:
+        """Numbers a row."""
+        return int(self.variances.shape[1])
+
+    def packed_rows(self, rows: IntArray) -> FloatArray:
+        """Zero off the diagonal."""
+        out = np.zeros((len(rows), packed_size(self.order)), self.variances.dtype)
+        out[:, packed_diagonal(self.order)] = self.variances[rows]
+        return out
+
+    def total(self, weights: FloatArray) -> FloatArray:
+        """Weighted sum."""
+        return np.diag(_weighted_sum(weights, self.variances))
+
+    def graph_total(self, precision: SparseGraph) -> FloatArray:
+        """Only the diagonal of the graph meets rows that are independent."""
+        return self.total(precision.diagonal())
+
+    def weighted_traces(self, weights: FloatArray) -> FloatArray:
+        """Weighted sum of each row's variances."""
+        return np.asarray(self.variances @ weights)
+
+    def between(self, rows: IntArray, others: IntArray) -> FloatArray:
+        """Zero for two rows."""
+        same = np.asarray(rows) == np.asarray(others)
+        return np.asarray(np.eye(self.order) * (self.variances[rows] * same[:, None])[:, None, :])
+
+    def transformed(self, change: FloatArray) -> DiagonalCovariances:
+        """Only for changes that scale or reorder."""
+        squares = np.square(change)
+        if np.any(np.count_nonzero(squares, axis=0) > 1):
+            raise ValueError("a diagonal covariance stays diagonal only where a change of basis scales or reorders")
+        return DiagonalCovariances(self.variances @ squares.astype(self.variances.dtype))
+
+    def kept(self, columns: IntArray) -> DiagonalCovariances:
+        """Some of the columns."""
+        return DiagonalCovariances(np.ascontiguousarray(self.variances[:, columns]))
+
+    def draw(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """Each number by itself."""
+        return rng.standard_normal((n_draws, *self.variances.shape)) * np.sqrt(self.variances)
+
+
+@dataclass(frozen=True)
+class SpectralCovariance:
+    r"""Rows that depend on each other through a graph, exactly: :math:`\sum_m u_m u_m^T \otimes K_m`.
+
+    Attributes
+    ----------
+    values, vectors : ndarray of shape (n,) and (n, n)
+        Eigenvalues and eigenvectors :math:`u_m` of the graph.
+    blocks : ndarray of shape (n, d, d)
+        :math:`K_m`.
+    """
+
+    values: FloatArray
+    vectors: FloatArray
+    blocks: FloatArray
+    rotates = True
+
+    @property
+    def order(self) -> int:
+        """Numbers a row."""
+        return int(self.blocks.shape[1])
+
+    def packed_rows(self, rows: IntArray) -> FloatArray:
+        """``sum_m u_mi^2 K_m``."""
+        return np.asarray(np.square(self.vectors[rows]) @ pack(self.blocks))
+
+    def total(self, weights: FloatArray) -> FloatArray:
+        """Weighted sum."""
+        shares = np.asarray(weights, dtype=np.float64) @ np.square(self.vectors)
+        return np.asarray(np.tensordot(shares, self.blocks, 1))
+
+    def graph_total(self, precision: SparseGraph) -> FloatArray:
+        """The graph is diagonal in its own eigenvectors."""
+        return np.asarray(np.tensordot(self.values, self.blocks, 1))
+
+    def weighted_traces(self, weights: FloatArray) -> FloatArray:
+        """Weighted sum of each row's diagonal."""
+        return np.asarray(np.square(self.vectors) @ np.einsum("maa,a->m", self.blocks, weights))
+
+    def between(self, rows: IntArray, others: IntArray) -> FloatArray:
+        """``sum_m u_mi u_mj K_m``."""
+        return np.asarray(np.tensordot(self.vectors[rows] * self.vectors[others], self.blocks, 1))
+
+    def between_sums(self, rows: IntArray, others: IntArray, weights: FloatArray) -> FloatArray:
+        """Weighted sum of the diagonal of ``Cov(row i, row j)``, (m,)."""
+        diagonals = np.einsum("maa,a->m", self.blocks, weights)
+        return np.asarray((self.vectors[rows] * self.vectors[others]) @ diagonals)
+
+    def transformed(self, change: FloatArray) -> SpectralCovariance:
+        """Each block in the new basis."""
+        return replace(self, blocks=change.T @ self.blocks @ change)
+
+    def kept(self, columns: IntArray) -> SpectralCovariance:
+        """Some rows and columns of each block."""
+        return replace(self, blocks=np.ascontiguousarray(self.blocks[:, columns][:, :, columns]))
+
+    def draw(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
+        """Independent in the eigenbasis, then turned."""
+        draws = rng.standard_normal((n_draws, len(self.values), self.order))
+        draws = np.einsum("smd,med->sme", draws, _square_roots(self.blocks), optimize=True)
+        return np.asarray(np.einsum("im,smd->sid", self.vectors, draws, optimize=True))
+
+
+def _rebased(packed: FloatArray, basis: FloatArray | None) -> FloatArray:
+    """Packed matrices after a change of basis, a block of rows at a time."""
+    if basis is None:
+        return packed
+    out = np.empty((len(packed), packed_size(basis.shape[1])), packed.dtype)
+    for start in range(0, len(packed), _BLOCK):
+        full = unpack(packed[start : start + _BLOCK])
+        change = basis.astype(packed.dtype)
+        out[start : start + _BLOCK] = pack(change.T @ (full @ change))
+    return out
+
+
+def _weighted_sum(weights: FloatArray, rows: FloatArray) -> FloatArray:
+    """``weights @ rows`` summed in double precision, a block of rows at a time."""
+    out = np.zeros(rows.shape[1])
+    for start in range(0, len(rows), 64 * _BLOCK):
+        block = rows[start : start + 64 * _BLOCK]
+        out += np.asarray(weights[start : start + 64 * _BLOCK], dtype=rows.dtype) @ block
+    return out
+
+
+def _square_roots(matrices: FloatArray) -> FloatArray:
+    """``R`` with ``R R' = C`` for each matrix, which may be singular."""
+    if len(matrices) == 1:
+        values, vectors = scipy.linalg.eigh(matrices[0])
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))[None]
+    values, vectors = np.linalg.eigh(matrices)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])

@@ -1,0 +1,203 @@
+r"""How far entries lie from what the factors say.
+
+The variance of an entry is a row's times a column's, :math:`s_i f_j`, of which at most one side is learned entry by
+entry. Under the Student likelihood every entry has a weight of its own besides,
+:math:`u_{ij} \sim \mathrm{Gamma}(\nu/2, \nu/2)`, whose expectation is small where the entry is an outlier.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import gammaln
+
+from lgmd._typing import FloatArray, IntArray
+from lgmd.factors.posterior import SidePosterior, prediction_features
+from lgmd.linalg.row_posteriors import entry_squares
+from lgmd.observed import Observed
+
+__all__ = ["LIKELIHOODS", "NOISES", "Noise", "NoiseModel", "student_weights"]
+
+NOISES = ("homoscedastic", "samples", "features")
+LIKELIHOODS = ("gaussian", "student")
+
+# A row's or column's own variance is estimated as if it had this many entries more, at the common level.
+_SHRINKAGE = 10.0
+
+# Degrees of freedom between which the Student likelihood is sought: from Cauchy's to one that is as good as Gaussian.
+_DEGREES = (1.0, 200.0)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Variances and weights, seen from the rows.
+
+    Attributes
+    ----------
+    samples, features : ndarray of shape (n,) and (p,)
+        The variance of entry (i, j) is ``samples[i] * features[j]``.
+    degrees : float
+        Degrees of freedom of the Student likelihood; infinite for the Gaussian.
+    weights, other_weights : ndarray of shape (n_entries,) or (0,)
+        Expected weights of the entries in row order and in column order; empty for the Gaussian.
+    """
+
+    samples: FloatArray
+    features: FloatArray
+    degrees: float = float("inf")
+    weights: FloatArray = field(default_factory=lambda: np.empty(0))
+    other_weights: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def T(self) -> Noise:  # noqa: N802
+        """The same for the transposed table."""
+        return Noise(self.features, self.samples, self.degrees, self.other_weights, self.weights)
+
+    def draw(self, rows: IntArray, columns: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Noise of new observations of entries, whose positions are broadcast against each other."""
+        variances = self.samples[rows] * self.features[columns]
+        unit = rng.standard_normal(variances.shape)
+        if np.isfinite(self.degrees):
+            unit = unit / np.sqrt(rng.chisquare(self.degrees, variances.shape) / self.degrees)
+        return np.asarray(unit * np.sqrt(variances))
+
+
+@dataclass(frozen=True)
+class NoiseModel:
+    """How the noise is learned.
+
+    Attributes
+    ----------
+    kind : {"homoscedastic", "samples", "features"}
+    likelihood : {"gaussian", "student"}
+    floor : float
+        Smallest variance: what is exactly of low rank has no noise at all.
+    """
+
+    kind: str = "homoscedastic"
+    likelihood: str = "gaussian"
+    floor: float = 1e-12
+
+    @property
+    def by_entries(self) -> bool:
+        """Whether entries have weights of their own."""
+        return self.likelihood == "student"
+
+    def start(self, data: Observed, variance: float) -> Noise:
+        """The same for all entries."""
+        n, p = data.shape
+        noise = Noise(np.full(n, variance), np.ones(p))
+        if self.kind == "features":
+            noise = Noise(np.ones(n), np.full(p, variance))
+        if self.by_entries:
+            ones = np.ones(data.n_observed, data.dtype)
+            noise = replace(noise, degrees=4.0, weights=ones, other_weights=ones)
+        return noise
+
+    def after_samples(self, noise: Noise, squares: FloatArray, counts: FloatArray) -> Noise:
+        """Best variances once the rows' posterior is new.
+
+        ``squares`` are the expected squared residuals of the rows, divided by the columns' variances.
+        """
+        if self.kind == "homoscedastic":
+            variance = max(float(squares.sum() / counts.sum()), self.floor)
+            return replace(noise, samples=np.full(len(squares), variance))
+        if self.kind == "samples":
+            return replace(noise, samples=self._shrunken(squares, counts, noise.samples))
+        return noise
+
+    def after_features(self, noise: Noise, squares: FloatArray, counts: FloatArray) -> tuple[Noise, float]:
+        """The same for the columns, and the sum of all expected squares divided by their variances."""
+        if self.kind == "homoscedastic":
+            previous = float(noise.samples[0])
+            variance = max(previous * float(squares.sum() / counts.sum()), self.floor)
+            noise = replace(noise, samples=np.full(len(noise.samples), variance))
+            return noise, float(squares.sum()) * previous / variance
+        if self.kind == "features":
+            noise = replace(noise, features=self._shrunken(squares, counts, noise.features))
+        return noise, float(np.sum(squares / noise.features))
+
+    def reweighed(
+        self,
+        noise: Noise,
+        data: Observed,
+        samples: SidePosterior,
+        features: SidePosterior,
+        shift: float,
+        order: IntArray,
+    ) -> tuple[Noise, float]:
+        """Student: new weights and degrees of freedom, and the negative expected log-likelihood that they give.
+
+        ``order`` are the positions in row order of the entries in column order.
+        """
+        squares = _scaled_squares(noise, data, samples, features, shift)
+        found = minimize_scalar(
+            lambda log_degrees: _student_loss(squares, float(np.exp(log_degrees))),
+            bounds=tuple(np.log(_DEGREES)),
+            method="bounded",
+            options={"xatol": 1e-3},
+        )
+        degrees = noise.degrees
+        if found.fun < _student_loss(squares, degrees):
+            degrees = float(np.exp(found.x))
+        weights = _weights(squares, degrees).astype(data.dtype)
+        loss = _student_loss(squares, degrees) + 0.5 * self._log_variances(noise, data)
+        return replace(noise, degrees=degrees, weights=weights, other_weights=weights[order]), loss
+
+    def gaussian_loss(self, noise: Noise, data: Observed, squares: float) -> float:
+        """Negative expected log-likelihood; ``squares`` is the sum of expected squares over their variances."""
+        return 0.5 * (squares + self._log_variances(noise, data) + data.n_observed * float(np.log(2 * np.pi)))
+
+    def prior_loss(self, noise: Noise) -> float:
+        """What keeps variances of single rows or columns near their common level, at least zero."""
+        if self.kind == "homoscedastic":
+            return 0.0
+        variances = noise.samples if self.kind == "samples" else noise.features
+        ratios = _common(variances) / variances
+        return 0.5 * _SHRINKAGE * float(np.sum(ratios - 1.0 - np.log(ratios)))
+
+    def _shrunken(self, squares: FloatArray, counts: FloatArray, previous: FloatArray) -> FloatArray:
+        variances = (squares + _SHRINKAGE * _common(previous)) / (counts + _SHRINKAGE)
+        return np.maximum(variances, self.floor)
+
+    @staticmethod
+    def _log_variances(noise: Noise, data: Observed) -> float:
+        """Sum of the log-variances of the observed entries."""
+        by_rows = float(data.row_counts @ np.log(noise.samples))
+        return by_rows + float(data.T.row_counts @ np.log(noise.features))
+
+
+def student_weights(
+    noise: Noise, data: Observed, samples: SidePosterior, features: SidePosterior, shift: float
+) -> FloatArray:
+    """Expected weights of the entries in row order."""
+    return _weights(_scaled_squares(noise, data, samples, features, shift), noise.degrees).astype(data.dtype)
+
+
+def _weights(squares: FloatArray, degrees: float) -> FloatArray:
+    return (degrees + 1.0) / (degrees + squares)
+
+
+def _scaled_squares(
+    noise: Noise, data: Observed, samples: SidePosterior, features: SidePosterior, shift: float
+) -> FloatArray:
+    """Expected squared residual of each entry over its variance, in row order."""
+    entries = data.entries()
+    by_rows, by_columns = prediction_features(samples, features)
+    squares = entry_squares(entries, shift, samples.mean, by_rows, features.mean, by_columns)
+    squares /= np.repeat(noise.samples, np.diff(entries.indptr))
+    squares /= noise.features[entries.indices]
+    return squares
+
+
+def _common(variances: FloatArray) -> float:
+    """The level that best explains variances of which each is drawn near it: their harmonic mean."""
+    return 1.0 / float(np.mean(1.0 / variances))
+
+
+def _student_loss(squares: FloatArray, degrees: float) -> float:
+    """Negative log-density of scaled residuals, given their squares, without the log-variances."""
+    constant = gammaln(degrees / 2) - gammaln((degrees + 1) / 2) + 0.5 * np.log(np.pi * degrees)
+    return float(len(squares) * constant + 0.5 * (degrees + 1) * np.sum(np.log1p(squares / degrees)))

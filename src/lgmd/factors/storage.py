@@ -1,0 +1,87 @@
+"""Posteriors as JSON values and plain arrays, for files."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from lgmd._typing import Array
+from lgmd.factors.covariance import Covariance, DiagonalCovariances, RowCovariances, SpectralCovariance
+from lgmd.factors.noise import Noise
+from lgmd.factors.posterior import SidePosterior
+from lgmd.factors.prediction import TablePosterior
+
+__all__ = ["pack_noise", "pack_posterior", "pack_table", "unpack_noise", "unpack_posterior", "unpack_table"]
+
+_FORMS: dict[str, type[Any]] = {
+    "rows": RowCovariances,
+    "diagonal": DiagonalCovariances,
+    "spectral": SpectralCovariance,
+}
+
+
+def pack_posterior(side: SidePosterior, name: str, arrays: dict[str, Array]) -> dict[str, Any]:
+    """JSON values; arrays go beside them under ``name``."""
+    covariance = side.covariance.applied() if isinstance(side.covariance, RowCovariances) else side.covariance
+    form = next(form for form, kind in _FORMS.items() if isinstance(covariance, kind))
+    arrays[f"{name}.mean"], arrays[f"{name}.prior_variance"] = side.mean, side.prior_variance
+    values: dict[str, Any] = {"form": form, "intercept_variance": side.intercept_variance}
+    for item in fields(covariance):  # type: ignore[arg-type]
+        value = getattr(covariance, item.name)
+        if isinstance(value, int):
+            values[item.name] = value
+        elif value is not None:
+            arrays[f"{name}.{item.name}"] = value
+    return values
+
+
+def unpack_posterior(values: dict[str, Any], name: str, arrays: dict[str, Array]) -> SidePosterior:
+    """The inverse of :func:`pack_posterior`."""
+    kind = _FORMS[values["form"]]
+    found: dict[str, Any] = {}
+    for item in fields(kind):
+        if item.name in values:
+            found[item.name] = values[item.name]
+        elif f"{name}.{item.name}" in arrays:
+            found[item.name] = arrays[f"{name}.{item.name}"]
+    covariance: Covariance = kind(**found)
+    return SidePosterior(
+        arrays[f"{name}.mean"], covariance, float("nan"), arrays[f"{name}.prior_variance"], values["intercept_variance"]
+    )
+
+
+def pack_noise(noise: Noise, name: str, arrays: dict[str, Array], *, weights: bool) -> dict[str, Any]:
+    """JSON values; arrays go beside them. The weights of the entries only where a run is to go on with them."""
+    arrays[f"{name}.samples"], arrays[f"{name}.features"] = noise.samples, noise.features
+    if weights:
+        arrays[f"{name}.weights"], arrays[f"{name}.other_weights"] = noise.weights, noise.other_weights
+    return {"degrees": None if noise.degrees == float("inf") else noise.degrees}
+
+
+def unpack_noise(values: dict[str, Any], name: str, arrays: dict[str, Array]) -> Noise:
+    """The inverse of :func:`pack_noise`."""
+    degrees = float("inf") if values["degrees"] is None else values["degrees"]
+    weights = {key: arrays[f"{name}.{key}"] for key in ("weights", "other_weights") if f"{name}.{key}" in arrays}
+    return Noise(arrays[f"{name}.samples"], arrays[f"{name}.features"], degrees, **weights)
+
+
+def pack_table(posterior: TablePosterior, name: str, arrays: dict[str, Array]) -> dict[str, Any]:
+    """JSON values; arrays go beside them."""
+    return {
+        "overall": posterior.overall,
+        "new_row_variance": posterior.new_row_variance,
+        "samples": pack_posterior(posterior.samples, f"{name}.samples", arrays),
+        "features": pack_posterior(posterior.features, f"{name}.features", arrays),
+        "noise": pack_noise(posterior.noise, f"{name}.noise", arrays, weights=False),
+    }
+
+
+def unpack_table(values: dict[str, Any], name: str, arrays: dict[str, Array]) -> TablePosterior:
+    """The inverse of :func:`pack_table`."""
+    return TablePosterior(
+        unpack_posterior(values["samples"], f"{name}.samples", arrays),
+        unpack_posterior(values["features"], f"{name}.features", arrays),
+        values["overall"],
+        unpack_noise(values["noise"], f"{name}.noise", arrays),
+        values["new_row_variance"],
+    )

@@ -1,0 +1,323 @@
+r"""The half-step of variational inference: the posterior of one side with that of the other held.
+
+A complete table has one system for all rows, whose posterior is exact also under a graph; with gaps every row has its
+own, and a graph couples their means. Read ``linalg.row_posteriors`` for the algebra of a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+from lgmd._typing import FloatArray, IntArray, SparseGraph
+from lgmd.factors.coupling import Coupling
+from lgmd.factors.covariance import Covariance, DiagonalCovariances, RowCovariances, SpectralCovariance
+from lgmd.factors.noise import Noise
+from lgmd.factors.posterior import SidePosterior
+from lgmd.linalg.packed import doubled, pack, packed_size
+from lgmd.linalg.row_posteriors import (
+    RowPosteriors,
+    RowPrior,
+    RowSums,
+    accumulate_rows,
+    diagonal_moments,
+    expected_squares,
+    posteriors_of_rows,
+    posteriors_of_sums,
+    second_moments,
+)
+from lgmd.observed import DenseObserved, Observed
+
+__all__ = ["HalfStep", "PosteriorUpdate", "VariationalHalf", "prepare_posterior"]
+
+# Up to this many rows the posterior of a complete table under a graph is found in the graph's eigenbasis.
+SPECTRAL_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class VariationalHalf:
+    """One side of the problem, as long as its graph is held.
+
+    Attributes
+    ----------
+    data : Observed
+        The table with this side as its rows.
+    precision : csr_array of shape (n, n)
+        The graph over the rows.
+    by_entries : bool
+        Whether entries have weights of their own, so that no two rows share a system.
+    diagonal : bool
+        Whether all numbers of rows with a system of their own are taken as independent.
+    """
+
+    data: Observed
+    precision: SparseGraph
+    by_entries: bool = False
+    diagonal: bool = False
+
+
+class HalfStep(NamedTuple):
+    """What a half-step finds."""
+
+    posterior: SidePosterior
+    squares: FloatArray
+    """Expected squared residuals of each row, weighted by the columns' noise and the entries' weights, (n,)."""
+    residual: FloatArray
+    """Residuals of the mean, summed with the same weights, (n,)."""
+    weight: FloatArray
+    """Sum of these weights, (n,)."""
+
+
+class PosteriorUpdate(Protocol):
+    """A half-step whose side is fixed."""
+
+    def __call__(self, own: SidePosterior, other: SidePosterior, noise: Noise, shift: float) -> HalfStep:
+        """The posterior of the rows; ``own`` is the current one, for its prior and a warm start."""
+        ...
+
+    def cross_covariance(
+        self, own: SidePosterior, other: SidePosterior, noise: Noise, rows: IntArray, others: IntArray
+    ) -> FloatArray:
+        """Posterior covariance of pairs of rows, summed over factors at unit prior variance, (m,)."""
+        ...
+
+
+def prepare_posterior(half: VariationalHalf) -> PosteriorUpdate:
+    """The half-step that suits the table and the graph."""
+    data, precision = half.data, scipy.sparse.csr_array(half.precision)
+    diagonal = np.asarray(precision.diagonal(), dtype=np.float64)
+    has_edges = precision.count_nonzero() > np.count_nonzero(diagonal)
+    if isinstance(data, DenseObserved) and not half.by_entries:
+        rows_alike = not has_edges and bool(np.all(diagonal == diagonal[0]))
+        general = _CompleteUpdate(data, precision, half.diagonal)
+        if rows_alike:
+            return _SharedUpdate(data, float(diagonal[0]), general)
+        if has_edges and len(diagonal) <= SPECTRAL_ROWS:
+            return _SpectralUpdate(data, precision, general)
+        return general
+    return _EntriesUpdate(data, precision, half.diagonal)
+
+
+class _CompleteUpdate:
+    """A complete table whose rows have a graph or a noise of their own: independent rows with coupled means."""
+
+    def __init__(self, data: DenseObserved, precision: SparseGraph, diagonal: bool) -> None:
+        self._data = data
+        self._coupling = Coupling(precision)
+        self._diagonal = diagonal
+
+    def __call__(self, own: SidePosterior, other: SidePosterior, noise: Noise, shift: float) -> HalfStep:
+        system = _CompleteSystem(self._data, other, noise, shift)
+        mean, covariance, logdet, lower = posteriors_of_sums(
+            system.sums(), 1.0 / noise.samples, _row_prior(own, self._coupling.diagonal), diagonal=self._diagonal
+        )
+        mean = self._coupling.means(lower, mean, own, np.arange(len(mean)))
+        posterior = _posterior(own, mean, _as_covariance(covariance, own), float(logdet.sum()))
+        return HalfStep(posterior, *system.expected(posterior, covariance))
+
+    def cross_covariance(
+        self, own: SidePosterior, other: SidePosterior, noise: Noise, rows: IntArray, others: IntArray
+    ) -> FloatArray:
+        """From the joint precision of all rows."""
+        sums = _CompleteSystem(self._data, other, noise, 0.0).sums()
+        coupled = self._coupling.coupled
+        shared = np.broadcast_to(sums.moments, (len(coupled), sums.moments.shape[1]))
+        return self._coupling.cross_covariance(shared, 1.0 / noise.samples, own, rows, others)
+
+
+class _SharedUpdate:
+    """A complete table without a graph: one covariance for all rows, as long as they have the same noise."""
+
+    def __init__(self, data: DenseObserved, scale: float, general: _CompleteUpdate) -> None:
+        self._data = data
+        self._scale = scale
+        self._general = general
+
+    def __call__(self, own: SidePosterior, other: SidePosterior, noise: Noise, shift: float) -> HalfStep:
+        if np.any(noise.samples != noise.samples[0]):
+            return self._general(own, other, noise, shift)
+        system = _CompleteSystem(self._data, other, noise, shift)
+        tau = 1.0 / noise.samples[0]
+        active = _active(own)
+        P = tau * system.gram[np.ix_(active, active)] + np.diag(_prior(own, self._scale)[active])
+        factor = scipy.linalg.cho_factor(P)
+        covariance = np.zeros((own.rank + 1, own.rank + 1))
+        covariance[np.ix_(active, active)] = scipy.linalg.cho_solve(factor, np.eye(len(active)))
+        mean = tau * system.right @ covariance
+        logdet = -2.0 * len(mean) * float(np.log(np.diag(factor[0])).sum())
+        packed = pack(covariance[None])
+        posterior = _posterior(own, mean, _as_covariance(packed, own), logdet)
+        return HalfStep(posterior, *system.expected(posterior, packed))
+
+    def cross_covariance(
+        self, own: SidePosterior, other: SidePosterior, noise: Noise, rows: IntArray, others: IntArray
+    ) -> FloatArray:
+        """Rows that nothing ties to each other have none."""
+        return np.zeros(len(rows))
+
+
+class _SpectralUpdate:
+    """A complete table with a graph: exact in the eigenbasis of the graph, as long as rows have the same noise."""
+
+    def __init__(self, data: DenseObserved, precision: SparseGraph, general: _CompleteUpdate) -> None:
+        self._data = data
+        self._values, self._vectors = scipy.linalg.eigh(precision.toarray().astype(np.float64))
+        self._general = general
+
+    def __call__(self, own: SidePosterior, other: SidePosterior, noise: Noise, shift: float) -> HalfStep:
+        if np.any(noise.samples != noise.samples[0]):
+            return self._general(own, other, noise, shift)
+        system = _CompleteSystem(self._data, other, noise, shift)
+        P, tau, active = self._precisions(system.gram, own, noise), 1.0 / noise.samples[0], _active(own)
+        blocks = np.zeros((len(P), own.rank + 1, own.rank + 1))
+        inverse = np.linalg.inv(P)
+        blocks[np.ix_(np.arange(len(P)), active, active)] = (inverse + inverse.transpose(0, 2, 1)) / 2
+        turned = np.einsum("md,mde->me", tau * (self._vectors.T @ system.right), blocks)
+        covariance = SpectralCovariance(self._values, self._vectors, blocks)
+        logdet = -float(np.linalg.slogdet(P)[1].sum())
+        posterior = _posterior(own, self._vectors @ turned, covariance, logdet)
+        # Rows have the same noise, so that only the sum of their covariances matters here.
+        average = pack(covariance.total(np.ones(len(blocks)))[None] / len(blocks))
+        return HalfStep(posterior, *system.expected(posterior, average))
+
+    def cross_covariance(
+        self, own: SidePosterior, other: SidePosterior, noise: Noise, rows: IntArray, others: IntArray
+    ) -> FloatArray:
+        """As the posterior says, which knows the rows jointly."""
+        if not isinstance(own.covariance, SpectralCovariance):
+            return self._general.cross_covariance(own, other, noise, rows, others)
+        return own.covariance.between_sums(rows, others, np.append(1.0 / own.prior_variance, 0.0))
+
+    def _precisions(self, gram: FloatArray, own: SidePosterior, noise: Noise) -> FloatArray:
+        """Posterior precision along each eigenvector of the graph, (n, d, d)."""
+        active = _active(own)
+        priors = np.repeat(_prior(own, 1.0)[None], len(self._values), axis=0)
+        priors[:, : own.rank] *= self._values[:, None]
+        P = np.repeat(gram[np.ix_(active, active)][None] / noise.samples[0], len(self._values), axis=0)
+        P[:, np.arange(len(active)), np.arange(len(active))] += priors[:, active]
+        return P
+
+
+class _EntriesUpdate:
+    """A table with gaps: every row has its own system."""
+
+    def __init__(self, data: Observed, precision: SparseGraph, diagonal: bool) -> None:
+        self._entries = data.entries()
+        self._coupling = Coupling(precision)
+        self._diagonal = diagonal
+
+    def __call__(self, own: SidePosterior, other: SidePosterior, noise: Noise, shift: float) -> HalfStep:
+        dtype, (n, d) = own.mean.dtype, own.mean.shape
+        tau, prior, coupled = 1.0 / noise.samples, _row_prior(own, self._coupling.diagonal), self._coupling.coupled
+        moments = self._moments(other, noise)
+        form = {"independent": isinstance(other.covariance, DiagonalCovariances)}
+        weights = noise.weights.astype(dtype, copy=False)
+        spread = np.empty((n, d if self._diagonal else packed_size(d)), dtype)
+        found = RowPosteriors(np.empty((n, d), dtype), spread, *(np.empty(n) for _ in range(4)))
+        posteriors_of_rows(self._coupling.free, self._entries, weights, shift, moments, tau, prior, found, **form)
+        if len(coupled):
+            sums = accumulate_rows(coupled, self._entries, weights, shift, moments, d - 1, **form)
+            alone, covariance, logdet, lower = posteriors_of_sums(
+                sums, tau[coupled], prior._replace(scale=prior.scale[coupled]), diagonal=self._diagonal
+            )
+            mean = self._coupling.means(lower, alone, own, coupled)
+            parts = (mean, covariance, logdet, *expected_squares(sums, mean, covariance))
+            for whole, part in zip(found, parts, strict=True):
+                whole[coupled] = part
+        posterior = _posterior(own, found.mean, _as_covariance(found.covariance, own), float(found.logdet.sum()))
+        return HalfStep(posterior, found.squares, found.residual, found.weight)
+
+    def cross_covariance(
+        self, own: SidePosterior, other: SidePosterior, noise: Noise, rows: IntArray, others: IntArray
+    ) -> FloatArray:
+        """From the joint precision of all rows."""
+        weights = noise.weights.astype(own.mean.dtype, copy=False)
+        moments = self._moments(other, noise)
+        independent = isinstance(other.covariance, DiagonalCovariances)
+        sums = accumulate_rows(
+            self._coupling.coupled, self._entries, weights, 0.0, moments, own.rank, independent=independent
+        )
+        return self._coupling.cross_covariance(sums.moments, 1.0 / noise.samples, own, rows, others)
+
+    def _moments(self, other: SidePosterior, noise: Noise) -> FloatArray:
+        covariance, kappa = other.covariance, 1.0 / noise.features
+        if isinstance(covariance, DiagonalCovariances):
+            return diagonal_moments(other.mean, covariance.variances, kappa)
+        if isinstance(covariance, RowCovariances):
+            packed = covariance.applied().packed
+        else:
+            packed = covariance.packed_rows(np.arange(len(other.mean)))
+        return second_moments(other.mean, packed.astype(other.mean.dtype, copy=False), kappa)
+
+
+class _CompleteSystem:
+    """The normal equations of all rows of a complete table."""
+
+    def __init__(self, data: DenseObserved, other: SidePosterior, noise: Noise, shift: float) -> None:
+        k, kappa = other.rank, 1.0 / noise.features
+        design = np.column_stack([other.factors, np.ones(len(other.mean))]).astype(np.float64)
+        spread = other.covariance.total(kappa)
+        weighted = design * kappa[:, None]
+        #: ``sum_j kappa_j E[h_j h_j']`` over the factors and the constant, (k + 1, k + 1).
+        self.gram = weighted.T @ design
+        self.gram[:k, :k] += spread[:k, :k]
+        offsets = (other.intercepts.astype(np.float64) + shift) @ weighted
+        offsets[:k] += spread[k, :k]
+        #: ``sum_j kappa_j (y_ij E[h_j] - E[h_j b_j])``, (n, k + 1).
+        self.right = data.product(weighted.astype(data.dtype)).astype(np.float64) - offsets
+        self._data, self._other, self._kappa, self._shift, self._spread = data, other, kappa, shift, spread
+
+    def sums(self) -> RowSums:
+        """The same as the compiled rows want it; the columns' intercepts are already taken off."""
+        n, d = self.right.shape
+        padded = np.zeros((d + 1, d + 1))
+        padded[:d, :d] = self.gram
+        return RowSums(pack(padded[None]), np.column_stack([self.right, np.zeros(n)]), np.zeros(n))
+
+    def expected(self, posterior: SidePosterior, spread: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The last three fields of a :class:`HalfStep`; nothing large is subtracted."""
+        other, n = self._other, len(posterior.mean)
+        squares, residual = self._data.residual_rows(
+            posterior.intercepts,
+            other.intercepts + other.mean.dtype.type(self._shift),
+            posterior.factors,
+            other.factors,
+            self._kappa,
+        )
+        # Row intercepts meet a constant, column intercepts are met by one.
+        seen = np.column_stack([posterior.factors, np.ones(n)]).astype(np.float64)
+        squares = squares + np.einsum("id,id->i", seen @ self._spread, seen)
+        diagonal = spread.shape[1] == len(self.gram)
+        squares = squares + spread @ (np.diag(self.gram) if diagonal else doubled(pack(self.gram[None]))[0])
+        return squares, residual, np.full(n, self._kappa.sum())
+
+
+def _active(own: SidePosterior) -> IntArray:
+    """Positions of the unknowns that the model has."""
+    return np.arange(own.rank + (own.intercept_variance is not None))
+
+
+def _prior(own: SidePosterior, scale: float) -> FloatArray:
+    """Prior precision of each unknown of a row, (k + 1,)."""
+    intercept = 0.0 if own.intercept_variance is None else 1.0 / own.intercept_variance
+    return np.append(scale / own.prior_variance, intercept)
+
+
+def _row_prior(own: SidePosterior, diagonal: FloatArray) -> RowPrior:
+    intercept = -1.0 if own.intercept_variance is None else 1.0 / own.intercept_variance
+    return RowPrior(diagonal, 1.0 / own.prior_variance, intercept)
+
+
+def _as_covariance(spread: FloatArray, own: SidePosterior) -> Covariance:
+    spread = spread.astype(own.mean.dtype, copy=False)
+    if spread.shape[1] == own.mean.shape[1] and own.rank > 0:
+        return DiagonalCovariances(spread)
+    return RowCovariances(spread, len(own.mean))
+
+
+def _posterior(own: SidePosterior, mean: FloatArray, covariance: Covariance, logdet: float) -> SidePosterior:
+    return replace(own, mean=mean.astype(own.mean.dtype, copy=False), covariance=covariance, logdet=logdet)

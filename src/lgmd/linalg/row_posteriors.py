@@ -1,0 +1,653 @@
+r"""Gaussian posteriors of the rows of a table, one small matrix a row, compiled.
+
+Row i has the unknowns :math:`z_i = (x_i, a_i)`, its factors and its intercept; the columns are known by the second
+moments of :math:`h_j = (w_j, 1, b_j)`. With :math:`\hat z_i = (x_i, a_i, 1)` an entry is expected to be
+:math:`\hat z_i^T h_j`, so that all a row needs of its entries is
+
+.. math:: S_i = \sum_{j \in O_i} u_{ij}\,E[h_j h_j^T],\qquad r_i = \sum_{j \in O_i} u_{ij}\,y_{ij}\,E[h_j]
+
+with weights u. Its posterior precision is the leading block of :math:`\tau_i S_i` plus the prior's, and the expected
+sum of squared residuals is :math:`\sum_j u_{ij} y_{ij}^2 - 2 \hat z_i^T r_i + \langle E[\hat z_i \hat z_i^T], S_i
+\rangle`: no second pass over the entries.
+
+Symmetric matrices are packed: the lower triangle, row by row. Sums are kept in double precision whatever the storage.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from lgmd._typing import FloatArray, IntArray
+from lgmd.linalg.packed import packed_size
+from lgmd.linalg.row_systems import FASTMATH, Entries, cholesky_in_place
+from lgmd.linalg.threads import even_blocks, map_blocks
+
+__all__ = [
+    "RowPosteriors",
+    "RowPrior",
+    "RowSums",
+    "accumulate_rows",
+    "diagonal_moments",
+    "entry_squares",
+    "expected_squares",
+    "posteriors_of_rows",
+    "posteriors_of_sums",
+    "second_moments",
+]
+
+
+class RowPrior(NamedTuple):
+    """Prior precisions of the unknowns of each row."""
+
+    scale: FloatArray
+    """(n,), multiplies the precisions of the factors."""
+    factors: FloatArray
+    """(k,), precision of each factor."""
+    intercept: float
+    """Precision of the intercept; negative for a model without one."""
+
+
+class RowSums(NamedTuple):
+    """What rows have gathered from their entries."""
+
+    moments: FloatArray
+    """``S``, packed, (rows, (k + 2)(k + 3) / 2), or one for all rows."""
+    right: FloatArray
+    """``r``, (rows, k + 2)."""
+    squares: FloatArray
+    """Weighted sum of squares of the entries, (rows,)."""
+
+
+class RowPosteriors(NamedTuple):
+    """Posterior of each row."""
+
+    mean: FloatArray
+    """(rows, k + 1): factors, then intercept."""
+    covariance: FloatArray
+    """Packed, (rows, (k + 1)(k + 2) / 2)."""
+    logdet: FloatArray
+    """Log-determinant of the covariance, (rows,)."""
+    squares: FloatArray
+    """Expected weighted sum of squared residuals, (rows,)."""
+    residual: FloatArray
+    """Weighted sum of the residuals of the mean, (rows,)."""
+    weight: FloatArray
+    """Sum of the weights, (rows,)."""
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _accumulate(first, last, indices, values, weights, shift, moments, sums, right):  # type: ignore[no-untyped-def]
+    """Add up one row's entries; return their weighted sum of squares."""
+    size, order = moments.shape[1], len(right)
+    sums[:] = 0
+    right[:] = 0
+    squares = 0.0
+    ones = (order - 2) * (order - 1) // 2  # where the products with the constant begin
+    own = (order - 1) * order // 2 + order - 2  # the intercept times the constant
+    weighted = len(weights) > 0
+    entry = first
+    # Four entries a turn: the sums are then loaded and stored once for four of them.
+    while entry + 4 <= last:
+        m0, m1 = moments[indices[entry]], moments[indices[entry + 1]]
+        m2, m3 = moments[indices[entry + 2]], moments[indices[entry + 3]]
+        y0, y1 = values[entry] - shift, values[entry + 1] - shift
+        y2, y3 = values[entry + 2] - shift, values[entry + 3] - shift
+        if weighted:
+            u0, u1, u2, u3 = weights[entry], weights[entry + 1], weights[entry + 2], weights[entry + 3]
+            for b in range(size):
+                sums[b] += u0 * m0[b] + u1 * m1[b] + u2 * m2[b] + u3 * m3[b]
+            y0, y1, y2, y3 = u0 * y0, u1 * y1, u2 * y2, u3 * y3
+            squares += m0[ones + order - 2] * y0 * y0 / u0 + m1[ones + order - 2] * y1 * y1 / u1
+            squares += m2[ones + order - 2] * y2 * y2 / u2 + m3[ones + order - 2] * y3 * y3 / u3
+        else:
+            for b in range(size):
+                sums[b] += (m0[b] + m1[b]) + (m2[b] + m3[b])
+            squares += m0[ones + order - 2] * y0 * y0 + m1[ones + order - 2] * y1 * y1
+            squares += m2[ones + order - 2] * y2 * y2 + m3[ones + order - 2] * y3 * y3
+        for a in range(order - 1):
+            right[a] += (y0 * m0[ones + a] + y1 * m1[ones + a]) + (y2 * m2[ones + a] + y3 * m3[ones + a])
+        right[order - 1] += y0 * m0[own] + y1 * m1[own] + y2 * m2[own] + y3 * m3[own]
+        entry += 4
+    while entry < last:
+        m0 = moments[indices[entry]]
+        y0 = values[entry] - shift
+        u0 = weights[entry] if weighted else 1.0
+        for b in range(size):
+            sums[b] += u0 * m0[b]
+        squares += u0 * m0[ones + order - 2] * y0 * y0
+        y0 = u0 * y0
+        for a in range(order - 1):
+            right[a] += y0 * m0[ones + a]
+        right[order - 1] += y0 * m0[own]
+        entry += 1
+    return squares
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _accumulate_diagonal(first, last, indices, values, weights, shift, moments, sums, right):  # type: ignore[no-untyped-def]
+    """The same from means and variances of independent numbers, see :func:`diagonal_moments`."""
+    order = len(right)
+    sums[:] = 0
+    right[:] = 0
+    squares = 0.0
+    weighted = len(weights) > 0
+    for entry in range(first, last):
+        h = moments[indices[entry]]
+        y = values[entry] - shift
+        u = weights[entry] if weighted else 1.0
+        position = 0
+        for a in range(order):
+            scaled = u * h[a]
+            for b in range(a + 1):
+                sums[position + b] += scaled * h[b]
+            position += a + 1
+            sums[position - 1] += u * h[order + a]
+        root = h[order - 2]
+        squares += u * root * root * y * y
+        for a in range(order):
+            right[a] += u * y * root * h[a]
+    return squares
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _factor(sums, tau, scale, factors, intercept, lower, room):  # type: ignore[no-untyped-def]
+    """Cholesky factor of one row's posterior precision, into ``lower``."""
+    d = len(lower)
+    smallest = room[0]
+    rounding = d * np.finfo(np.float64).eps
+    largest = 0.0
+    for a in range(d):
+        start = a * (a + 1) // 2
+        for b in range(a + 1):
+            lower[a, b] = tau * sums[start + b]
+            lower[b, a] = lower[a, b]
+        smallest[a] = rounding * lower[a, a] + np.finfo(np.float64).tiny
+        largest = max(largest, smallest[a])
+        if a < d - 1:
+            lower[a, a] += scale * factors[a]
+    if intercept < 0:
+        for b in range(d):
+            lower[d - 1, b] = 0.0
+            lower[b, d - 1] = 0.0
+        lower[d - 1, d - 1] = 1.0
+    else:
+        lower[d - 1, d - 1] += intercept
+    diagonal = room[1]
+    for a in range(d):
+        diagonal[a] = lower[a, a]
+    raised = 4.0
+    while not cholesky_in_place(lower, smallest) and raised < 1e9:
+        for a in range(d):
+            lower[a, a] = diagonal[a] + raised * largest
+            for b in range(a):
+                lower[a, b] = lower[b, a]
+        raised *= 4.0
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _invert(lower, intercept, inverse, covariance):  # type: ignore[no-untyped-def]
+    """Packed covariance from a Cholesky factor of the precision; returns its log-determinant."""
+    d = len(lower)
+    logdet = 0.0
+    for a in range(d):
+        # Row a of `inverse` is column a of L^-1.
+        inverse[a, a] = 1.0 / lower[a, a]
+        logdet -= 2.0 * np.log(lower[a, a])
+        for c in range(a + 1, d):
+            value = 0.0
+            for m in range(a, c):
+                value -= lower[c, m] * inverse[a, m]
+            inverse[a, c] = value / lower[c, c]
+    for a in range(d):
+        start = a * (a + 1) // 2
+        for b in range(a + 1):
+            value = 0.0
+            for c in range(a, d):
+                value += inverse[a, c] * inverse[b, c]
+            covariance[start + b] = value
+    if intercept < 0:
+        covariance[d * (d + 1) // 2 - 1] = 0.0
+    return logdet
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _invert_diagonal(diagonal, intercept, covariance, variances):  # type: ignore[no-untyped-def]
+    """Variances of numbers that are taken as independent, also as a packed matrix; returns the log-determinant."""
+    d = len(diagonal)
+    logdet = 0.0
+    covariance[:] = 0.0
+    for a in range(d):
+        logdet -= np.log(diagonal[a])
+        variances[a] = 1.0 / diagonal[a]
+        covariance[(a + 1) * (a + 2) // 2 - 1] = variances[a]
+    if intercept < 0:
+        covariance[d * (d + 1) // 2 - 1] = 0.0
+        variances[d - 1] = 0.0
+    return logdet
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _solve(lower, sums, right, tau, intercept, mean):  # type: ignore[no-untyped-def]
+    """Posterior mean from a Cholesky factor of the precision."""
+    d = len(lower)
+    start = d * (d + 1) // 2
+    for a in range(d):
+        mean[a] = tau * (right[a] - sums[start + a])
+    if intercept < 0:
+        mean[d - 1] = 0.0
+    for a in range(d):
+        value = mean[a]
+        for b in range(a):
+            value -= lower[a, b] * mean[b]
+        mean[a] = value / lower[a, a]
+    for a in range(d - 1, -1, -1):
+        value = mean[a] / lower[a, a]
+        mean[a] = value
+        for b in range(a):
+            mean[b] -= lower[a, b] * value
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _expect(sums, right, squares, mean, covariance):  # type: ignore[no-untyped-def]
+    """Expected sum of squared residuals, sum of the residuals of the mean, and sum of the weights."""
+    d = len(mean)
+    total = squares - 2.0 * right[d]
+    residual = right[d - 1]
+    position = 0
+    for a in range(d):
+        total -= 2.0 * mean[a] * right[a]
+        for b in range(a):
+            total += 2.0 * sums[position] * (mean[a] * mean[b] + covariance[position])
+            position += 1
+        total += sums[position] * (mean[a] * mean[a] + covariance[position])
+        position += 1
+    for a in range(d):
+        total += 2.0 * sums[position] * mean[a]
+        position += 1
+    total += sums[position]
+    start = (d - 1) * d // 2
+    for a in range(d):
+        residual -= sums[start + a] * mean[a]
+    residual -= sums[d * (d + 1) // 2 + d - 1]
+    return total, residual, sums[start + d - 1]
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _posteriors_of_rows(  # type: ignore[no-untyped-def]
+    start,
+    stop,
+    rows,
+    indptr,
+    indices,
+    values,
+    weights,
+    shift,
+    moments,
+    independent,
+    tau,
+    scale,
+    factors,
+    intercept,
+    mean,
+    covariance,
+    logdet,
+    squares,
+    residual,
+    weight,
+):
+    d = mean.shape[1]
+    diagonal = covariance.shape[1] == d
+    sums = np.empty((d + 1) * (d + 2) // 2)
+    right = np.empty(d + 1)
+    lower = np.empty((d, d))
+    inverse = np.empty((d, d))
+    room = np.empty((2, d))
+    packed = np.empty(d * (d + 1) // 2)
+    variances = np.empty(d)
+    solution = np.empty(d)
+    for position in range(start, stop):
+        i = rows[position]
+        first, last = indptr[i], indptr[i + 1]
+        if independent:
+            total = _accumulate_diagonal(first, last, indices, values, weights, shift, moments, sums, right)
+        else:
+            total = _accumulate(first, last, indices, values, weights, shift, moments, sums, right)
+        _factor(sums, tau[i], scale[i], factors, intercept, lower, room)
+        if diagonal:
+            logdet[i] = _invert_diagonal(room[1], intercept, packed, variances)
+            covariance[i] = variances
+        else:
+            logdet[i] = _invert(lower, intercept, inverse, packed)
+            covariance[i] = packed
+        _solve(lower, sums, right, tau[i], intercept, solution)
+        squares[i], residual[i], weight[i] = _expect(sums, right, total, solution, packed)
+        mean[i] = solution
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _accumulate_rows(  # type: ignore[no-untyped-def]
+    start, stop, rows, indptr, indices, values, weights, shift, moments, independent, sums, right, squares
+):
+    for position in range(start, stop):
+        i = rows[position]
+        first, last = indptr[i], indptr[i + 1]
+        own, towards = sums[position], right[position]
+        if independent:
+            total = _accumulate_diagonal(first, last, indices, values, weights, shift, moments, own, towards)
+        else:
+            total = _accumulate(first, last, indices, values, weights, shift, moments, own, towards)
+        squares[position] = total
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _posteriors_of_sums(  # type: ignore[no-untyped-def]
+    start, stop, sums, right, tau, scale, factors, intercept, lower, mean, covariance, logdet
+):
+    d = mean.shape[1]
+    inverse = np.empty((d, d))
+    room = np.empty((2, d))
+    packed = np.empty(d * (d + 1) // 2)
+    variances = np.empty(d)
+    solution = np.empty(d)
+    shared, diagonal = len(sums) == 1, covariance.shape[1] == d
+    for i in range(start, stop):
+        own = sums[0] if shared else sums[i]
+        _factor(own, tau[i], scale[i], factors, intercept, lower[i], room)
+        if diagonal:
+            logdet[i] = _invert_diagonal(room[1], intercept, packed, variances)
+            covariance[i] = variances
+        else:
+            logdet[i] = _invert(lower[i], intercept, inverse, packed)
+            covariance[i] = packed
+        _solve(lower[i], own, right[i], tau[i], intercept, solution)
+        mean[i] = solution
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _expected_squares(start, stop, sums, right, total, mean, covariance, squares, residual, weight):  # type: ignore[no-untyped-def]
+    d = mean.shape[1]
+    packed = np.zeros(d * (d + 1) // 2)
+    for i in range(start, stop):
+        if covariance.shape[1] == d:
+            for a in range(d):
+                packed[(a + 1) * (a + 2) // 2 - 1] = covariance[i, a]
+        else:
+            packed[:] = covariance[i]
+        squares[i], residual[i], weight[i] = _expect(sums[i], right[i], total[i], mean[i], packed)
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _second_moments(start, stop, mean, covariance, weights, out):  # type: ignore[no-untyped-def]
+    k = mean.shape[1] - 1
+    common = len(covariance) == 1
+    for i in range(start, stop):
+        x, row, weight = mean[i], out[i], weights[i]
+        spread = covariance[0] if common else covariance[i]
+        position = 0
+        for a in range(k):
+            for b in range(a + 1):
+                row[position] = weight * (x[a] * x[b] + spread[position])
+                position += 1
+        own = position
+        for a in range(k):
+            row[position] = weight * x[a]
+            position += 1
+        row[position] = weight
+        position += 1
+        for a in range(k):
+            row[position] = weight * (x[a] * x[k] + spread[own + a])
+            position += 1
+        row[position] = weight * x[k]
+        row[position + 1] = weight * (x[k] * x[k] + spread[own + k])
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _entry_squares(start, stop, indptr, indices, values, shift, X, row_moments, W, column_moments, out):  # type: ignore[no-untyped-def]
+    k, size = X.shape[1] - 1, row_moments.shape[1]
+    for i in range(start, stop):
+        x, own = X[i], row_moments[i]
+        for entry in range(indptr[i], indptr[i + 1]):
+            j = indices[entry]
+            w, other = W[j], column_moments[j]
+            predicted = x[k] + w[k]
+            for a in range(k):
+                predicted += x[a] * w[a]
+            residual = values[entry] - shift - predicted
+            spread = 0.0
+            for b in range(size):
+                spread += own[b] * other[b]
+            out[entry] = residual * residual + spread
+
+
+def second_moments(mean: FloatArray, covariance: FloatArray, weights: FloatArray) -> FloatArray:
+    """Weighted ``E[h h']`` of each row, ``h = (factors, 1, intercept)``, packed.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n, k + 1)
+    covariance : ndarray of shape (n or 1, (k + 1)(k + 2) / 2)
+        Packed; one for all rows, or one a row.
+    weights : ndarray of shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (n, (k + 2)(k + 3) / 2)
+    """
+    n, d = mean.shape
+    out = np.empty((n, packed_size(d + 1)), mean.dtype)
+    weights = weights.astype(mean.dtype, copy=False)
+    map_blocks(
+        lambda start, stop: _second_moments(start, stop, mean, covariance, weights, out), even_blocks(n), work=out.size
+    )
+    return out
+
+
+def diagonal_moments(mean: FloatArray, variances: FloatArray, weights: FloatArray) -> FloatArray:
+    """What stands for :func:`second_moments` where all numbers are independent.
+
+    For ``h = (factors, 1, intercept)`` the means times the root of the weight, then the variances times the weight.
+
+    Returns
+    -------
+    ndarray of shape (n, 2 (k + 2))
+    """
+    n = len(mean)
+    ones, zeros = np.ones((n, 1), mean.dtype), np.zeros((n, 1), mean.dtype)
+    means = np.hstack([mean[:, :-1], ones, mean[:, -1:]]) * np.sqrt(weights)[:, None]
+    spread = np.hstack([variances[:, :-1], zeros, variances[:, -1:]]) * weights[:, None]
+    return np.ascontiguousarray(np.hstack([means, spread]), dtype=mean.dtype)
+
+
+def posteriors_of_rows(
+    rows: IntArray,
+    entries: Entries,
+    weights: FloatArray,
+    shift: float,
+    moments: FloatArray,
+    tau: FloatArray,
+    prior: RowPrior,
+    out: RowPosteriors,
+    *,
+    independent: bool = False,
+) -> None:
+    """Posteriors of ``rows``, one by one, into ``out``; nothing else is stored.
+
+    Parameters
+    ----------
+    rows : ndarray of int
+        Which rows, ascending.
+    entries : Entries
+        The observed entries in row order.
+    weights : ndarray of shape (n_entries,) or (0,)
+        Weight of each entry; empty for none.
+    shift : float
+        Taken off every entry.
+    moments : ndarray of shape (n_columns, (k + 2)(k + 3) / 2) or (n_columns, 2 (k + 2))
+        From :func:`second_moments`, or from :func:`diagonal_moments` if ``independent``.
+    tau : ndarray of shape (n_rows,)
+        Noise precision of each row.
+    prior : RowPrior
+    out : RowPosteriors
+        Written at ``rows``, untouched elsewhere. Where its covariance has k + 1 columns, the numbers of a row are taken
+        as independent and it holds their variances.
+    independent : bool, default=False
+        Which of the two forms ``moments`` has.
+    """
+    everything = len(rows) == len(entries.indptr) - 1
+    map_blocks(
+        lambda start, stop: _posteriors_of_rows(
+            start,
+            stop,
+            rows,
+            entries.indptr,
+            entries.indices,
+            entries.values,
+            weights,
+            moments.dtype.type(shift),
+            moments,
+            independent,
+            tau,
+            prior.scale,
+            prior.factors,
+            prior.intercept,
+            *out,
+        ),
+        entries.blocks if everything else even_blocks(len(rows)),
+        work=_work(entries, out.mean.shape[1]),
+    )
+
+
+def accumulate_rows(
+    rows: IntArray,
+    entries: Entries,
+    weights: FloatArray,
+    shift: float,
+    moments: FloatArray,
+    k: int,
+    *,
+    independent: bool = False,
+) -> RowSums:
+    """What ``rows`` need of their entries; parameters as in :func:`posteriors_of_rows`."""
+    m = len(rows)
+    out = RowSums(np.empty((m, packed_size(k + 2))), np.empty((m, k + 2)), np.empty(m))
+    everything = m == len(entries.indptr) - 1
+    map_blocks(
+        lambda start, stop: _accumulate_rows(
+            start,
+            stop,
+            rows,
+            entries.indptr,
+            entries.indices,
+            entries.values,
+            weights,
+            moments.dtype.type(shift),
+            moments,
+            independent,
+            *out,
+        ),
+        entries.blocks if everything else even_blocks(m),
+        work=_work(entries, k + 1),
+    )
+    return out
+
+
+def posteriors_of_sums(
+    sums: RowSums, tau: FloatArray, prior: RowPrior, *, diagonal: bool = False
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Posteriors of rows as if nothing tied them to each other.
+
+    Returns
+    -------
+    mean : ndarray of shape (rows, k + 1)
+    covariance : ndarray of shape (rows, (k + 1)(k + 2) / 2), or (rows, k + 1) if ``diagonal``
+    logdet : ndarray of shape (rows,)
+    lower : ndarray of shape (rows, k + 1, k + 1)
+        Cholesky factors of the precisions.
+    """
+    n, d = len(sums.right), sums.right.shape[1] - 1
+    mean, covariance = np.empty((n, d)), np.empty((n, d if diagonal else packed_size(d)))
+    logdet, lower = np.empty(n), np.empty((n, d, d))
+    map_blocks(
+        lambda start, stop: _posteriors_of_sums(
+            start,
+            stop,
+            sums.moments,
+            sums.right,
+            tau,
+            prior.scale,
+            prior.factors,
+            prior.intercept,
+            lower,
+            mean,
+            covariance,
+            logdet,
+        ),
+        even_blocks(n),
+        work=n * d**3,
+    )
+    return mean, covariance, logdet, lower
+
+
+def expected_squares(
+    sums: RowSums, mean: FloatArray, covariance: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The last three fields of :class:`RowPosteriors` for given means and covariances."""
+    n = len(mean)
+    squares, residual, weight = np.empty(n), np.empty(n), np.empty(n)
+    map_blocks(
+        lambda start, stop: _expected_squares(
+            start, stop, sums.moments, sums.right, sums.squares, mean, covariance, squares, residual, weight
+        ),
+        even_blocks(n),
+        work=n * sums.moments.shape[1],
+    )
+    return squares, residual, weight
+
+
+def entry_squares(
+    entries: Entries,
+    shift: float,
+    X: FloatArray,
+    row_features: FloatArray,
+    W: FloatArray,
+    column_features: FloatArray,
+) -> FloatArray:
+    """Expected squared residual of every entry, in row order.
+
+    Parameters
+    ----------
+    entries : Entries
+    shift : float
+        Taken off every entry.
+    X, W : ndarray of shape (n, k + 1) and (p, k + 1)
+        Means of factors and intercepts.
+    row_features, column_features : ndarray of shape (n, m) and (p, m)
+        Their products are the variances of the predictions.
+    """
+    out = np.empty(len(entries.values))
+    map_blocks(
+        lambda start, stop: _entry_squares(
+            start,
+            stop,
+            entries.indptr,
+            entries.indices,
+            entries.values,
+            entries.values.dtype.type(shift),
+            X,
+            row_features,
+            W,
+            column_features,
+            out,
+        ),
+        entries.blocks,
+        work=len(out) * row_features.shape[1],
+    )
+    return out
+
+
+def _work(entries: Entries, d: int) -> float:
+    """About how many operations the posteriors of all rows take."""
+    return float(len(entries.values) * packed_size(d) + len(entries.indptr) * d**3)
