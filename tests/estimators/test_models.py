@@ -5,12 +5,28 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 
 from lgmd import DGRMD, LGMD, PMF, LGMDImputer, datasets, metrics
 from lgmd.estimators import _memory
 from lgmd.exceptions import ConvergenceWarning, InvalidDataError, InvalidGraphError, InvalidParameterError
 from lgmd.factors import ConjugateGradientUpdate
 from lgmd.graphs import FixedGraph, KNNGraph, NoGraph
+
+LEARNED = {"sample_graph": "threshold", "feature_graph": "threshold"}
+INFERENCES = ["map", "variational"]
+
+#: Every way to the factors that has code of its own.
+WAYS = [
+    PMF(3),
+    DGRMD(3),
+    LGMD(3, inference="map", **LEARNED),
+    LGMD(3),
+    LGMD(3, **LEARNED),
+    DGRMD(3, inference="variational"),
+    LGMD(3, noise="features", covariance="diagonal"),
+    LGMD(3, likelihood="student"),
+]
 
 
 def forms_of(gappy):
@@ -27,19 +43,21 @@ def forms_of(gappy):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("model", [PMF(3, max_iter=20), DGRMD(3, max_iter=20), LGMD(3, max_iter=20)])
+@pytest.mark.parametrize("model", WAYS, ids=repr)
 def test_nan_masked_and_sparse_give_the_same_model(make_table, model):
     _, gappy = make_table(n=20, p=16)
     gappy[0, 0] = 0.0
+    model = clone(model).set_params(max_iter=20)
     expected = model.fit(gappy).reconstruct()
     for form in forms_of(gappy).values():
         np.testing.assert_allclose(model.fit(form).reconstruct(), expected, atol=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_complete_table_gives_the_same_model_in_every_storage(make_table):
+@pytest.mark.parametrize("model", WAYS, ids=repr)
+def test_a_complete_table_gives_the_same_model_in_every_storage(make_table, model):
     complete, _ = make_table(n=20, p=16)
-    model = LGMD(3, max_iter=20)
+    model = clone(model).set_params(max_iter=20)
     expected = model.fit(complete).reconstruct()
     for form in (scipy.sparse.csr_array(complete), np.ma.masked_array(complete), np.asfortranarray(complete)):
         np.testing.assert_allclose(model.fit(form).reconstruct(), expected, atol=1e-8)
@@ -52,12 +70,14 @@ def test_all_observed_equals_no_mask(make_table):
     np.testing.assert_allclose(by_entries, exact, atol=1e-8)
 
 
+@pytest.mark.parametrize("inference", INFERENCES)
 @pytest.mark.parametrize("index", [0, 1])
-def test_transposing_the_table_swaps_the_sides(make_table, make_precision, index):
+def test_transposing_the_table_swaps_the_sides(make_table, make_precision, index, inference):
     table = make_table(n=18, p=13)[index]
     A, B = make_precision(18, seed=1), make_precision(13, seed=2)
-    update = "auto" if index == 0 else ConjugateGradientUpdate(tol=1e-12)
-    shared = {"n_components": 3, "tol": 1e-15, "max_iter": 5000, "update": update}
+    exact = inference == "variational" or index == 0
+    update = "auto" if exact else ConjugateGradientUpdate(tol=1e-12)
+    shared = {"n_components": 3, "inference": inference, "tol": 1e-15, "max_iter": 5000, "update": update}
     model = LGMD(sample_graph=A, feature_graph=B, sample_penalty=0.5, feature_penalty=2.0, **shared).fit(table)
     swapped = LGMD(sample_graph=B, feature_graph=A, sample_penalty=2.0, feature_penalty=0.5, **shared).fit(table.T)
     # The two runs alternate in opposite order and meet at the same optimum.
@@ -68,47 +88,68 @@ def test_transposing_the_table_swaps_the_sides(make_table, make_precision, index
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_permuting_rows_permutes_the_model(make_table, rng):
-    _, gappy = make_table(n=20, p=16)
+@pytest.mark.parametrize("model", WAYS, ids=repr)
+@pytest.mark.parametrize("index", [0, 1])
+def test_permuting_rows_permutes_the_model(make_table, rng, model, index):
+    table = make_table(n=20, p=16)[index]
     order = rng.permutation(20)
-    model = LGMD(3, max_iter=30)
-    expected = model.fit(gappy).reconstruct()[order]
+    model = clone(model).set_params(max_iter=30)
+    expected = model.fit(table).reconstruct()[order]
     graph = model.sample_graph_.toarray()[order][:, order]
-    np.testing.assert_allclose(model.fit(gappy[order]).reconstruct(), expected, atol=1e-8)
+    np.testing.assert_allclose(model.fit(table[order]).reconstruct(), expected, atol=1e-8)
     np.testing.assert_allclose(model.sample_graph_.toarray(), graph, atol=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("factor", [1e-150, 1e-12, -3.0, 1e12, 1e150])
 @pytest.mark.parametrize("index", [0, 1])
-def test_the_unit_of_the_data_does_not_matter(make_table, factor, index):
+@pytest.mark.parametrize("model", [LGMD(3, inference="map", **LEARNED), LGMD(3), LGMD(3, **LEARNED)], ids=repr)
+def test_the_unit_of_the_data_does_not_matter(make_table, factor, index, model):
     table = make_table(n=20, p=16)[index]
-    model = LGMD(3, max_iter=20)
-    expected = model.fit(table).reconstruct()
-    rescaled = model.fit(table * factor)
+    plain, rescaled = (clone(model).set_params(max_iter=20) for _ in range(2))
+    expected = plain.fit(table).reconstruct()
+    rescaled.fit(table * factor)
     np.testing.assert_allclose(rescaled.reconstruct() / factor, expected, rtol=1e-7, atol=1e-8)
     assert np.isfinite(rescaled.noise_variance_)
-    np.testing.assert_allclose(
-        rescaled.reconstruct(table * factor) / factor, model.fit(table).reconstruct(table), rtol=1e-6
-    )
+    np.testing.assert_allclose(rescaled.reconstruct(table * factor) / factor, plain.reconstruct(table), rtol=1e-6)
+    # A density has the inverse of the unit.
+    assert rescaled.score(table * factor) + np.log(abs(factor)) == pytest.approx(plain.score(table), abs=1e-6)
+    if model.inference == "variational":
+        expected_std = plain.reconstruct(return_std=True)[1]
+        std = rescaled.reconstruct(return_std=True)[1] / abs(factor)
+        np.testing.assert_allclose(std, expected_std, rtol=1e-6)
 
 
 @pytest.mark.parametrize("intercept", ["none", "global", "samples", "features", "both"])
 @pytest.mark.parametrize("value", [0.0, 7.5])
-def test_constant_data_works(value, intercept):
+@pytest.mark.parametrize("with_gaps", [False, True])
+@pytest.mark.parametrize("graphs", [{}, LEARNED], ids=["no graphs", "learned graphs"])
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_constant_data_works(value, intercept, with_gaps, graphs, inference):
     table = np.full((12, 9), value)
+    if with_gaps:
+        table[3, 4] = table[5, 6] = np.nan
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = LGMD(3, intercept=intercept, sample_penalty=1e-3, feature_penalty=1e-3).fit(table)
-    np.testing.assert_allclose(model.reconstruct(), table, atol=0.05)
+        model = LGMD(
+            3, inference=inference, intercept=intercept, sample_penalty=1e-3, feature_penalty=1e-3, **graphs
+        ).fit(table)
+    np.testing.assert_allclose(model.reconstruct(), value, atol=0.05)
     assert model.rank_ >= 1
+    assert np.isfinite(model.score(table))
+    if inference == "variational":
+        # One column explains all, and there is next to no noise.
+        assert model.rank_ == 1
+        assert np.all(model.reconstruct(return_std=True)[1] < 0.05)
 
 
-def test_exactly_low_rank_data_is_recovered(rng):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_exactly_low_rank_data_is_recovered(rng, inference):
     table = rng.standard_normal((30, 3)) @ rng.standard_normal((3, 20))
     table[rng.random(table.shape) < 0.2] = np.nan
     truth = table.copy()
-    model = PMF(3, intercept="none", sample_penalty=1e-6, feature_penalty=1e-6, max_iter=2000, tol=1e-7).fit(table)
+    penalties = {"sample_penalty": 1e-6, "feature_penalty": 1e-6}
+    model = PMF(3, inference=inference, intercept="none", **penalties, max_iter=2000, tol=1e-7).fit(table)
     np.testing.assert_allclose(model.reconstruct()[~np.isnan(truth)], truth[~np.isnan(truth)], atol=1e-3)
     assert model.noise_variance_ < 1e-5
 
@@ -119,6 +160,15 @@ def test_rank_drops_the_columns_that_the_penalty_kills(make_table):
     assert model.rank_ == 2
     assert model.sample_factors_.shape == (30, 2)
     assert model.transform(complete).shape == (30, 2)
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_rank_drops_the_columns_that_the_posterior_does_not_need(make_table, index):
+    table = make_table(n=30, p=25, rank=2, noise=0.05)[index]
+    model = LGMD(8).fit(table)
+    assert model.rank_ == 2
+    assert model.sample_factors_.shape == (30, 2)
+    assert model.transform(table).shape == (30, 2)
 
 
 def test_new_rows_are_regressed_on_the_column_factors(make_table, rng):
@@ -137,24 +187,28 @@ def test_new_rows_are_regressed_on_the_column_factors(make_table, rng):
     np.testing.assert_allclose(model.transform(new[2:3]), model.transform(new)[2:3], atol=1e-12)
 
 
-def test_without_a_row_graph_fitted_rows_come_back_from_transform(make_table):
-    _, gappy = make_table()
-    model = PMF(3, tol=1e-14, max_iter=5000).fit(gappy)
-    np.testing.assert_allclose(model.transform(gappy), model.sample_factors_, atol=1e-5)
-    np.testing.assert_allclose(model.reconstruct(gappy), model.reconstruct(), atol=1e-5)
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("index", [0, 1])
+def test_without_a_row_graph_fitted_rows_come_back_from_transform(make_table, index, inference):
+    table = make_table()[index]
+    model = PMF(3, inference=inference, tol=1e-14, max_iter=5000).fit(table)
+    np.testing.assert_allclose(model.transform(table), model.sample_factors_, atol=1e-5)
+    np.testing.assert_allclose(model.reconstruct(table), model.reconstruct(), atol=1e-5)
 
 
-def test_transform_takes_sparse_and_masked_rows(make_table):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_transform_takes_sparse_and_masked_rows(make_table, inference):
     _, gappy = make_table()
-    model = PMF(3).fit(gappy)
+    model = PMF(3, inference=inference).fit(gappy)
     expected = model.transform(gappy[:5])
     for form in forms_of(gappy[:5]).values():
         np.testing.assert_allclose(model.transform(form), expected, atol=1e-10)
 
 
-def test_predict_and_inverse_transform_agree_with_reconstruct(make_table):
+@pytest.mark.parametrize("model", WAYS, ids=repr)
+def test_predict_and_inverse_transform_agree_with_reconstruct(make_table, model):
     _, gappy = make_table()
-    model = LGMD(3).fit(gappy)
+    model = clone(model).fit(gappy)
     table = model.reconstruct()
     np.testing.assert_allclose(model.predict(np.arange(14)[:, None], np.arange(11)), table, atol=1e-12)
     assert model.predict(3, 4) == pytest.approx(table[3, 4])
@@ -166,8 +220,9 @@ def test_predict_and_inverse_transform_agree_with_reconstruct(make_table):
     np.testing.assert_allclose(without, table - model.sample_intercepts_[:, None], atol=1e-12)
 
 
-def test_predict_refuses_positions_outside_the_table(make_table):
-    model = PMF(3).fit(make_table()[0])
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_predict_refuses_positions_outside_the_table(make_table, inference):
+    model = PMF(3, inference=inference).fit(make_table()[0])
     with pytest.raises(InvalidDataError, match="columns must be between 0 and 10, but 11 is among them"):
         model.predict([0, 1], [2, 11])
     with pytest.raises(InvalidDataError, match="rows must be between 0 and 13, but -1 is among them"):
@@ -178,11 +233,15 @@ def test_predict_refuses_positions_outside_the_table(make_table):
         model.inverse_transform(np.ones((2, 4)))
 
 
-def test_reconstruct_refuses_to_fill_the_memory(make_table, monkeypatch):
-    model = PMF(3).fit(make_table()[0])
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_reconstruct_refuses_to_fill_the_memory(make_table, monkeypatch, inference):
+    model = PMF(3, inference=inference).fit(make_table()[0])
     monkeypatch.setattr(_memory, "available_bytes", lambda: 1000)
-    with pytest.raises(InvalidDataError, match=r"14 x 11 entries would take 0.0 GiB.*Use predict\(rows, columns\)"):
+    message = r"14 x 11 entries would take 0.0 GiB.*Use predict\(rows, columns\)"
+    with pytest.raises(InvalidDataError, match=message):
         model.reconstruct()
+    with pytest.raises(InvalidDataError, match=message):
+        model.reconstruct(make_table()[0])
     assert np.isfinite(model.predict(0, 0))
 
 
@@ -191,18 +250,26 @@ def test_available_memory_is_plausible():
     assert free is None or 2**20 < free < 2**50
 
 
-def test_empty_rows_and_columns_are_filled_by_the_graph(make_table, make_precision):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_empty_rows_and_columns_are_filled_by_the_graph(make_table, inference):
     _, gappy = make_table(n=20, p=16, missing=0.1)
     gappy[7] = np.nan
     gappy[:, 3] = np.nan
     with pytest.raises(InvalidDataError, match=r"Row 7 has no observed entry, so only the graph.*allow_empty=True"):
-        LGMD(3).fit(gappy)
+        LGMD(3, inference=inference).fit(gappy)
     chain = np.diag(np.ones(19), 1) + np.diag(np.ones(19), -1)
     graphs = {"sample_graph": FixedGraph(chain), "feature_graph": "none"}
-    model = LGMD(3, **graphs, allow_empty=True, max_iter=2000, tol=1e-13).fit(gappy)
+    model = LGMD(3, inference=inference, **graphs, allow_empty=True, max_iter=2000, tol=1e-13).fit(gappy)
     assert np.any(np.abs(model.sample_factors_[7]) > 1e-3)
-    np.testing.assert_allclose(model.feature_factors_[3], 0, atol=1e-5)
     assert np.all(np.isfinite(model.reconstruct()))
+    if inference == "map":
+        # The prior pulls to zero what no entry holds elsewhere.
+        np.testing.assert_allclose(model.feature_factors_[3], 0, atol=1e-5)
+    else:
+        # Column factors have the mean zero only up to what they pass to the row intercepts: one shift for all.
+        assert np.linalg.norm(model.feature_factors_[3]) < 0.2 * np.linalg.norm(model.feature_factors_, axis=1).mean()
+        std = model.reconstruct(return_std=True)[1]
+        assert np.all(std[:, 3].mean() > 3 * np.delete(std, 3, axis=1).mean(axis=0))
 
 
 def test_intercepts_are_re_estimated_with_the_factors(make_table):
@@ -220,8 +287,10 @@ def test_intercepts_are_re_estimated_with_the_factors(make_table):
     ("intercept", "overall", "rows", "columns"),
     [("none", 0, 0, 0), ("global", 1, 0, 0), ("samples", 1, 1, 0), ("features", 1, 0, 1), ("both", 1, 1, 1)],
 )
-def test_the_model_has_the_intercepts_it_is_asked_for(make_table, intercept, overall, rows, columns):
-    model = PMF(3, intercept=intercept).fit(make_table()[1])
+@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_the_model_has_the_intercepts_it_is_asked_for(make_table, intercept, overall, rows, columns, index, inference):
+    model = PMF(3, inference=inference, intercept=intercept).fit(make_table()[index])
     assert (model.intercept_ != 0) == bool(overall)
     assert np.any(model.sample_intercepts_) == bool(rows)
     assert np.any(model.feature_intercepts_) == bool(columns)
@@ -233,74 +302,125 @@ def test_the_model_has_the_intercepts_it_is_asked_for(make_table, intercept, ove
         ({"n_components": 0}, "n_components must be at least 1, but is 0"),
         ({"n_components": 2.5}, "n_components must be an integer, but is 2.5"),
         ({"n_components": 12}, "n_components=12 is larger than the data allows.*the rank is at most 11. Lower"),
-        ({"inference": "gibbs"}, "inference must be one of 'map', but is 'gibbs'"),
+        ({"inference": "gibbs"}, "inference must be one of 'variational', 'map', but is 'gibbs'"),
+        ({"noise": "entries"}, "noise must be one of 'homoscedastic', 'samples', 'features', but is 'entries'"),
+        ({"likelihood": "cauchy"}, "likelihood must be one of 'gaussian', 'student', but is 'cauchy'"),
+        ({"covariance": "low-rank"}, "covariance must be one of 'auto', 'full', 'diagonal', but is 'low-rank'"),
         ({"sample_penalty": -1.0}, "sample_penalty must not be negative and must be finite, but is -1.0"),
         ({"feature_penalty": np.nan}, "feature_penalty must not be negative and must be finite, but is nan"),
         ({"feature_penalty": "big"}, "feature_penalty must be a number, but is 'big'"),
         ({"intercept": "rows"}, "intercept must be one of 'none', 'global', 'samples', 'features', 'both'"),
         ({"intercept_penalty": -2}, "intercept_penalty must not be negative"),
-        ({"update": "newton"}, "update must be one of 'auto', 'sylvester', 'cg', 'paper'"),
         ({"graph_updates": -1}, "graph_updates must be at least 0, but is -1"),
         ({"max_iter": 0}, "max_iter must be at least 1, but is 0"),
         ({"tol": -1e-3}, "tol must not be negative"),
         ({"sample_graph": "tree"}, "sample_graph must be one of"),
     ],
 )
-def test_parameters_that_make_no_sense_are_refused(make_table, parameters, message):
-    model = LGMD(n_components=3).set_params(**parameters)
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_parameters_that_make_no_sense_are_refused(make_table, parameters, message, inference):
+    model = LGMD(n_components=3, inference=inference).set_params(**parameters)
     with pytest.raises(InvalidParameterError, match=message):
         model.fit(make_table()[0])
     assert not hasattr(model, "sample_factors_")
 
 
-def test_a_graph_of_the_wrong_shape_names_the_side(make_table):
-    complete, _ = make_table()
+@pytest.mark.parametrize(
+    ("inference", "parameters", "message"),
+    [
+        ("map", {"update": "newton"}, "update must be one of 'auto', 'sylvester', 'cg', 'paper'"),
+        ("variational", {"update": "cg"}, "update='cg' belongs to inference=\"map\". Use that, or leave"),
+        ("variational", {"update": "newton"}, "update='newton' belongs to inference=\"map\""),
+        ("map", {"noise": "features"}, "noise='features' needs inference=\"variational\".*or noise='homoscedastic'"),
+        ("map", {"likelihood": "student"}, "likelihood='student' needs inference=\"variational\""),
+    ],
+)
+def test_parameters_of_the_other_inference_are_refused(make_table, inference, parameters, message):
+    model = LGMD(n_components=3, inference=inference, **parameters)
+    with pytest.raises(InvalidParameterError, match=message):
+        model.fit(make_table()[0])
+    assert not hasattr(model, "sample_factors_")
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_graph_of_the_wrong_shape_names_the_side(make_table, index, inference):
     with pytest.raises(InvalidGraphError, match="feature_graph is 14 x 14 but the data has 11 columns"):
-        LGMD(3, feature_graph=np.eye(14)).fit(complete)
+        LGMD(3, inference=inference, feature_graph=np.eye(14)).fit(make_table()[index])
 
 
 def test_the_model_says_which_update_it_took_and_why(make_table):
     complete, gappy = make_table()
     assert PMF(3).fit(complete).update_.startswith("sylvester: nothing is missing")
     assert PMF(3).fit(gappy).update_.startswith(f"cg: {int(np.isnan(gappy).sum())} of 154 entries are missing")
+    assert LGMD(3).fit(gappy).update_.startswith("variational: ")
 
 
-def test_dgrmd_is_lgmd_with_neighbour_graphs(make_table):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_dgrmd_is_lgmd_with_neighbour_graphs(make_table, inference):
     _, gappy = make_table()
-    first = DGRMD(3, n_neighbors=4, ridge=0.2).fit(gappy).reconstruct()
-    second = LGMD(3, sample_graph=KNNGraph(4, 0.2), feature_graph=KNNGraph(4, 0.2)).fit(gappy).reconstruct()
+    how = {"n_components": 3, "inference": inference}
+    first = DGRMD(n_neighbors=4, ridge=0.2, **how).fit(gappy).reconstruct()
+    graphs = {"sample_graph": KNNGraph(4, 0.2), "feature_graph": KNNGraph(4, 0.2)}
+    second = LGMD(**graphs, **how).fit(gappy).reconstruct()
     np.testing.assert_array_equal(first, second)
-    third = LGMD(3, sample_graph=NoGraph(), feature_graph="none").fit(gappy).reconstruct()
-    np.testing.assert_array_equal(third, PMF(3).fit(gappy).reconstruct())
+    third = LGMD(sample_graph=NoGraph(), feature_graph="none", **how).fit(gappy).reconstruct()
+    np.testing.assert_array_equal(third, PMF(**how).fit(gappy).reconstruct())
+    assert np.abs(first - third).max() > 1e-3
 
 
-def test_the_true_graphs_lower_the_error_of_completion():
+def test_lgmd_is_variational_and_without_graphs_unless_asked(make_table):
+    _, gappy = make_table()
+    assert (PMF().inference, DGRMD().inference, LGMD().inference) == ("map", "map", "variational")
+    plain = LGMD(3).fit(gappy)
+    np.testing.assert_array_equal(plain.reconstruct(), PMF(3, inference="variational").fit(gappy).reconstruct())
+    np.testing.assert_array_equal(plain.sample_graph_.toarray(), np.eye(14))
+    assert not plain.history_.graph_steps.any()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_model_that_is_fitted_again_the_other_way_keeps_nothing_of_the_first(make_table):
+    _, gappy = make_table()
+    for first, second in (("variational", "map"), ("map", "variational")):
+        again = LGMD(3, inference=first).fit(gappy).set_params(inference=second).fit(gappy)
+        fresh = LGMD(3, inference=second).fit(gappy)
+        assert vars(again).keys() == vars(fresh).keys()
+        np.testing.assert_array_equal(again.reconstruct(), fresh.reconstruct())
+        np.testing.assert_array_equal(again.transform(gappy), fresh.transform(gappy))
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_the_true_graphs_lower_the_error_of_completion(inference):
     errors = []
     for seed in range(5):
         data = datasets.make_matrix_normal(
             80, 60, 4, sample_graph="chain", feature_graph="chain", noise=0.3, missing=0.8, random_state=seed
         )
-        penalties = {"sample_penalty": 1.0, "feature_penalty": 1.0, "intercept": "none", "max_iter": 500}
+        settings = {"inference": inference, "intercept": "none", "max_iter": 500}
         given = {"sample_graph": data.sample_precision, "feature_graph": data.feature_precision}
-        with_graphs = LGMD(4, **given, **penalties).fit(data.observed)
-        without = PMF(4, **penalties).fit(data.observed)
+        with_graphs = LGMD(4, **given, **settings).fit(data.observed)
+        without = PMF(4, **settings).fit(data.observed)
         errors.append([metrics.rmse(data.truth, model.reconstruct()) for model in (with_graphs, without)])
     with_graphs, without = np.mean(errors, axis=0)
     assert with_graphs < 0.8 * without
 
 
-def test_the_imputer_fills_gaps_and_touches_nothing_else(make_table):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_the_imputer_fills_gaps_and_touches_nothing_else(make_table, inference):
     complete, gappy = make_table(n=40, p=30, noise=0.05)
-    filled = LGMDImputer(PMF(3, sample_penalty=0.1, feature_penalty=0.1)).fit_transform(gappy)
+    model = PMF(3, inference=inference, sample_penalty=0.1, feature_penalty=0.1)
+    filled = LGMDImputer(model).fit_transform(gappy)
     seen = ~np.isnan(gappy)
     np.testing.assert_array_equal(filled[seen], gappy[seen])
     means = np.where(seen, gappy, np.nanmean(gappy, axis=0))
     assert metrics.rmse(complete[~seen], filled[~seen]) < 0.3 * metrics.rmse(complete[~seen], means[~seen])
 
 
-def test_the_imputer_fills_unseen_rows(make_table):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_the_imputer_fills_unseen_rows(make_table, inference):
     complete, gappy = make_table(n=60, p=30, noise=0.05)
-    imputer = LGMDImputer(PMF(3, sample_penalty=0.1, feature_penalty=0.1)).fit(gappy[:45])
+    model = PMF(3, inference=inference, sample_penalty=0.1, feature_penalty=0.1)
+    imputer = LGMDImputer(model).fit(gappy[:45])
     filled = imputer.transform(gappy[45:])
     seen = ~np.isnan(gappy[45:])
     np.testing.assert_array_equal(filled[seen], gappy[45:][seen])

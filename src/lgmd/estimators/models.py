@@ -15,7 +15,12 @@ __all__ = ["DGRMD", "LGMD", "PMF"]
 class LGMD(Factorization):
     r"""Matrix decomposition with graphs over rows and columns that are learned with it.
 
-    Minimises, over factors X and W, intercepts a and b and graphs A and B,
+    The table is :math:`Y = m + a 1^T + 1 b^T + X W^T + E`, with :math:`X \sim MN(0, A^{-1}, G_x)`,
+    :math:`W \sim MN(0, B^{-1}, G_w)` and Gaussian or Student noise.
+
+    ``inference="variational"`` finds Gaussian posteriors of factors and intercepts, and with them an error bar for
+    every entry; noise, prior variances and the rank are learned, and nothing is left to tune. ``inference="map"`` is the
+    paper's: it minimises, over factors X and W, intercepts a and b and graphs A and B,
 
     .. math::
         \tfrac12 \|P_O(Y - a 1^T - 1 b^T - XW^T)\|^2
@@ -29,21 +34,30 @@ class LGMD(Factorization):
     ----------
     n_components : int, default=20
         Most columns of the factors.
-    inference : {"map"}, default="map"
-        How the factors are inferred: ``"map"`` finds the most probable ones.
-    sample_graph, feature_graph : str, GraphLearner or matrix, default="threshold"
+    inference : {"variational", "map"}, default="variational"
+        Whether to find the posterior of the factors or the most probable ones.
+    sample_graph, feature_graph : str, GraphLearner or matrix, default="none"
         The graph over rows and over columns: ``"none"``, ``"knn"``, ``"threshold"``, a learner from :mod:`lgmd.graphs`,
         or a matrix (precision, Laplacian or adjacency), which stays fixed.
+    noise : {"homoscedastic", "samples", "features"}, default="homoscedastic"
+        Whether all entries have the same noise variance, or each row or each column its own. Variational only.
+    likelihood : {"gaussian", "student"}, default="gaussian"
+        ``"student"`` lets outliers count little: a Student distribution whose degrees of freedom are learned.
+        Variational only.
+    covariance : {"auto", "full", "diagonal"}, default="auto"
+        With gaps, whether each row and column has a covariance matrix over its factors or only variances. ``"auto"`` is
+        full while the matrices of all rows and columns hold no more than 300 million numbers. Variational only.
     sample_penalty, feature_penalty : float, default=1.0
         Strength of the two priors, for data at unit scale: the table is divided by ``scale_``, its standard deviation
-        about the intercepts, so that a penalty means the same for degrees and for millidegrees.
+        about the intercepts, so that a penalty means the same for degrees and for millidegrees. MAP only.
     intercept : {"none", "global", "samples", "features", "both"}, default="both"
         Which means the model has: none, one overall, and one for each row, each column or both.
     intercept_penalty : float, default=1.0
-        Ridge on the means of rows and columns: as if each had been seen so many times more at the overall mean.
+        Ridge on the means of rows and columns: as if each had been seen so many times more at the overall mean. MAP
+        only; variational inference learns the prior variances of the means.
     update : {"auto", "sylvester", "cg", "paper"} or FactorUpdate, default="auto"
         How the factors are updated. ``"auto"`` is exact: a Sylvester equation for a complete table, conjugate gradients
-        with gaps. ``"paper"`` is the update as printed in the paper, which can diverge.
+        with gaps. ``"paper"`` is the update as printed in the paper, which can diverge. MAP only.
     graph_updates : int, default=3
         How often the graphs are learned from the factors.
     allow_empty : bool, default=False
@@ -51,24 +65,31 @@ class LGMD(Factorization):
     max_iter : int, default=200
         Most iterations; one updates both factors once.
     tol : float, default=1e-5
-        Relative decrease of the objective at which to stop.
+        Change at which to stop: of the objective relative to its size (MAP), or of the bound in nats an entry.
     random_state : int, RandomState or None, default=None
         For the randomised decomposition that large tables start from.
 
     Attributes
     ----------
     sample_factors_ : ndarray of shape (n, rank_)
+        Posterior means, or the most probable values.
     feature_factors_ : ndarray of shape (p, rank_)
     sample_graph_, feature_graph_ : csr_array of shape (n, n) and (p, p)
         Precision matrices.
     intercept_, sample_intercepts_, feature_intercepts_ : float, ndarray of shape (n,) and of shape (p,)
     noise_variance_ : float
-        Mean squared residual of the observed entries.
+        Learned, on average over the table; for MAP the mean squared residual of the observed entries. Under the Student
+        likelihood it is the squared scale of the good entries.
+    sample_noise_variance_, feature_noise_variance_ : ndarray of shape (n,) and (p,)
+        Noise variance of each row and each column, on average over the other side. Variational only.
     rank_ : int
-        Columns of the factors: ``n_components`` less those that the penalties brought to zero.
+        Columns of the factors: ``n_components`` less those that died. One always stays.
+    posterior_ : TablePosterior
+        The posteriors of both sides at unit scale. Variational only.
     scale_ : float
     history_ : History
-        ``history_.objective`` holds the objective after each iteration, for data at unit scale.
+        ``history_.objective`` holds the objective, or the negative evidence lower bound, after each iteration, for data
+        at unit scale.
     n_iter_ : int
     converged_ : bool
     status_ : {"converged", "max_iter", "stopped", "interrupted"}
@@ -82,9 +103,10 @@ class LGMD(Factorization):
     --------
     >>> from lgmd import LGMD, datasets
     >>> data = datasets.make_matrix_normal(60, 40, rank=4, sample_graph="blocks", missing=0.3, random_state=0)
-    >>> model = LGMD(n_components=4, sample_penalty=3, feature_penalty=3, random_state=0).fit(data.observed)
-    >>> model.reconstruct().shape
-    (60, 40)
+    >>> model = LGMD(n_components=10).fit(data.observed)
+    >>> table, bars = model.reconstruct(return_std=True)
+    >>> table.shape, bars.shape
+    ((60, 40), (60, 40))
     >>> model.predict([0, 1], [2, 3]).shape
     (2,)
     """
@@ -141,8 +163,9 @@ class PMF(Factorization):
     r"""Probabilistic matrix factorisation: :class:`LGMD` without graphs.
 
     Minimises :math:`\tfrac12 \|P_O(Y - a 1^T - 1 b^T - XW^T)\|^2 + \tfrac{\lambda_1}{2} \|X\|^2
-    + \tfrac{\lambda_2}{2} \|W\|^2` plus the ridge of the intercepts: alternating ridge regression. Parameters and
-    attributes are those of :class:`LGMD`, less the graphs.
+    + \tfrac{\lambda_2}{2} \|W\|^2` plus the ridge of the intercepts: alternating ridge regression. With
+    ``inference="variational"`` it is Bayesian. Parameters and attributes are those of :class:`LGMD`, less the graphs;
+    the default is ``inference="map"``, as published.
     """
 
     def _learners(self) -> tuple[GraphLearner, GraphLearner]:

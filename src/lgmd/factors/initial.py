@@ -60,13 +60,17 @@ def _means_update(data: Observed, ridge: float) -> PreparedUpdate:
 
 
 def initial_factors(
-    data: Observed, intercepts: Intercepts, n_components: int, random_state: RandomState
+    data: Observed,
+    intercepts: Intercepts,
+    n_components: int,
+    random_state: RandomState,
+    weights: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Factors of the best rank-k approximation of the residuals, singular values split evenly.
 
-    Gaps are filled by the intercepts.
+    Gaps are filled by the intercepts. Parameters as in :func:`leading_components`.
     """
-    U, values, Vt = leading_components(data, intercepts, n_components, random_state)
+    U, values, Vt = leading_components(data, intercepts, n_components, random_state, weights)
     # What the gaps took from the singular values is given back.
     share = data.n_observed / (data.shape[0] * data.shape[1])
     roots = np.sqrt(values[:n_components] / share)
@@ -76,15 +80,24 @@ def initial_factors(
 
 
 def leading_components(
-    data: Observed, intercepts: Intercepts, n_components: int, random_state: RandomState
+    data: Observed,
+    intercepts: Intercepts,
+    n_components: int,
+    random_state: RandomState,
+    weights: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Singular vectors and values of the table less its intercepts, with gaps filled by them.
 
     Small tables are decomposed exactly and to the end, large ones by random projections, for which a table with gaps
-    stays sparse, and which find only the leading ``n_components``.
+    stays sparse, and which find only the leading ``n_components``. ``weights`` multiply the residuals, in row order.
     """
     residuals = data.residual_matrix(intercepts.rows, intercepts.column_offsets)
     n, p = data.shape
+    if weights is not None:
+        if scipy.sparse.issparse(residuals):
+            residuals.data *= weights
+        else:
+            residuals = residuals * weights.reshape(n, p)
     if n * p <= _EXACT_ENTRIES:
         dense = residuals.toarray() if scipy.sparse.issparse(residuals) else residuals
         U, values, Vt = np.linalg.svd(dense, full_matrices=False)

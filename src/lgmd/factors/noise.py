@@ -10,10 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import scipy.sparse
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from lgmd._typing import FloatArray, IntArray
+from lgmd.factors.intercepts import Intercepts
 from lgmd.factors.posterior import SidePosterior, prediction_features
 from lgmd.linalg.row_posteriors import entry_squares
 from lgmd.observed import Observed
@@ -26,8 +28,13 @@ LIKELIHOODS = ("gaussian", "student")
 # A row's or column's own variance is estimated as if it had this many entries more, at the common level.
 _SHRINKAGE = 10.0
 
-# Degrees of freedom between which the Student likelihood is sought: from Cauchy's to one that is as good as Gaussian.
-_DEGREES = (1.0, 200.0)
+# Degrees of freedom between which the Student likelihood is sought, up to one that is as good as Gaussian. Fewer than
+# four fit gross outliers better, but then no longer tell the small residuals of good entries apart.
+_DEGREES = (4.0, 200.0)
+_FIRST_DEGREES = 4.0
+
+# Entries this many standard deviations off their means count little before anything else is known.
+_SUSPICIOUS = 4.0
 
 
 @dataclass(frozen=True)
@@ -85,16 +92,30 @@ class NoiseModel:
         """Whether entries have weights of their own."""
         return self.likelihood == "student"
 
-    def start(self, data: Observed, variance: float) -> Noise:
-        """The same for all entries."""
+    def start(self, data: Observed, variance: float, weights: FloatArray | None = None) -> Noise:
+        """The same variance for all entries."""
         n, p = data.shape
         noise = Noise(np.full(n, variance), np.ones(p))
         if self.kind == "features":
             noise = Noise(np.ones(n), np.full(p, variance))
-        if self.by_entries:
-            ones = np.ones(data.n_observed, data.dtype)
-            noise = replace(noise, degrees=4.0, weights=ones, other_weights=ones)
+        if weights is not None:
+            noise = replace(noise, degrees=_FIRST_DEGREES, weights=weights, other_weights=weights[data.column_order()])
         return noise
+
+    def first_look(self, data: Observed, intercepts: Intercepts) -> tuple[float, FloatArray | None]:
+        """The variance about the intercepts at unit scale, and first weights for a likelihood that has them.
+
+        With outliers it is the variance of the bulk that counts, from the median of the absolute residuals.
+        """
+        if not self.by_entries:
+            return 1.0, None
+        residuals = data.residual_matrix(intercepts.rows, intercepts.column_offsets)
+        residuals = residuals.data if scipy.sparse.issparse(residuals) else residuals.ravel()
+        spread = 1.4826 * float(np.median(np.abs(residuals)))
+        if spread == 0:
+            return 1.0, np.ones(data.n_observed, data.dtype)
+        suspicious = np.abs(residuals) > _SUSPICIOUS * spread
+        return spread**2, np.where(suspicious, 1.0 / _SUSPICIOUS**2, 1.0).astype(data.dtype)
 
     def after_samples(self, noise: Noise, squares: FloatArray, counts: FloatArray) -> Noise:
         """Best variances once the rows' posterior is new.

@@ -36,7 +36,9 @@ def analytic_start(
     total, _ = data.residual_sums(intercepts.rows, intercepts.column_offsets, *none)
     # Means take a dimension each.
     shape = (max(n - int(terms.columns), 1), max(p - int(terms.rows), 1))
-    found = analytic_factorization(values[: min(shape)], shape, total_squares=total, max_rank=min(n_components, *shape))
+    found = analytic_factorization(
+        values[: min(shape)], shape, total_squares=total, max_rank=min(n_components, *shape), boldest=True
+    )
     if found.rank == 0:
         # One column has to stay: it starts so faint that it may only grow where it is needed.
         faint = np.sqrt(0.01 * values[:1])
@@ -62,9 +64,10 @@ def singular_start(
     n_components: int,
     noise_variance: float,
     random_state: RandomState,
+    weights: FloatArray | None = None,
 ) -> VariationalStart:
     """Singular vectors of the table with its gaps filled by the intercepts, taken as certain."""
-    X, W = initial_factors(data, intercepts, n_components, random_state)
+    X, W = initial_factors(data, intercepts, n_components, random_state, weights)
     certain = np.zeros(X.shape[1])
     return VariationalStart(
         _side(X, certain, np.mean(np.square(X, dtype=np.float64), axis=0), intercepts.rows, terms.rows),

@@ -18,6 +18,7 @@ Bayesian PCA", JMLR 16 (2015).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,10 @@ from scipy.optimize import brentq
 from lgmd._typing import FloatArray
 
 __all__ = ["AnalyticFactorization", "analytic_factorization"]
+
+
+# At the edge itself the minimum has no curvature.
+_ABOVE_EDGE = 1.001
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,7 @@ def analytic_factorization(
     total_squares: float | None = None,
     noise_variance: float | None = None,
     max_rank: int | None = None,
+    boldest: bool = False,
 ) -> AnalyticFactorization:
     """Empirical variational Bayesian factors of a complete table.
 
@@ -88,6 +94,10 @@ def analytic_factorization(
         for a table of zeros alone.
     max_rank : int, optional
         Most components to keep; the others count as noise.
+    boldest : bool, default=False
+        Whether to return, of all local minima, the one that keeps the most components and calls the least noise, rather
+        than the global one. In noisy tables the global one takes weak components for noise, and then more of them
+        because there is so much noise.
     """
     given = np.asarray(singular_values)
     rounding = float(np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps)
@@ -99,9 +109,12 @@ def analytic_factorization(
     if total_squares is not None and len(given) < smaller:
         unkeepable += max(total_squares - float(np.sum(given**2)), 0.0)
     ratio = smaller / larger
-    threshold = _threshold(ratio)
+    # Above the edge of the noise's own singular values a component has a local minimum, well above it the global one.
+    edge = (1 + np.sqrt(ratio)) ** 2
+    threshold = _ABOVE_EDGE * edge if boldest else _threshold(ratio)
     if noise_variance is None:
-        noise = _estimate_noise(candidates**2 / larger, unkeepable / larger, smaller, ratio, threshold, rounding)
+        estimate = _least_noise if boldest else _estimate_noise
+        noise = estimate(candidates**2 / larger, unkeepable / larger, smaller, ratio, threshold, rounding)
     else:
         noise = float(noise_variance)
     kept = candidates[candidates**2 > threshold * larger * noise]
@@ -167,25 +180,47 @@ def _estimate_noise(
     pieces meet it is a minimum of two smooth functions and has no minimum of its own, so that all its minima are those
     inside the pieces, and every piece has at most one.
     """
+    best = (np.inf, 0.0, 1.0)
+    for piece, left, right, unit in _pieces(squares, unkeepable, smaller, ratio, threshold, rounding):
+        log_noise = piece.minimum(left, right)
+        best = min(best, (piece.free_energy(log_noise), log_noise, unit))
+    return best[2] * float(np.exp(best[1])) if np.isfinite(best[0]) else 0.0
+
+
+def _least_noise(
+    squares: FloatArray, unkeepable: float, smaller: int, ratio: float, threshold: float, rounding: float
+) -> float:
+    """The least noise variance at which the free energy has a minimum; parameters as in :func:`_estimate_noise`."""
+    noise = 0.0
+    for piece, left, right, unit in _pieces(squares, unkeepable, smaller, ratio, threshold, rounding):
+        log_noise = piece.minimum(left, right)
+        # At the left end it is no minimum unless the noise cannot be less.
+        if log_noise < right and (log_noise > left or left == np.log(rounding)):
+            noise = unit * float(np.exp(log_noise))
+        elif noise == 0.0:
+            noise = unit * float(np.exp(right))
+    return noise
+
+
+def _pieces(
+    squares: FloatArray, unkeepable: float, smaller: int, ratio: float, threshold: float, rounding: float
+) -> Iterator[tuple[_Piece, float, float, float]]:
+    """The pieces of the free energy from much noise to little, with their ends, and the unit of the noise."""
     mean_square = (float(np.sum(squares)) + unkeepable) / smaller
     if mean_square == 0:
-        return 0.0
+        return
     squares = squares / mean_square
     # Summed from the small end, so that little noise is not lost beside large components.
     left_out = np.append(np.cumsum(squares[::-1])[::-1], 0.0) + unkeepable / mean_square
     with np.errstate(divide="ignore"):  # singular values of zero are kept with less than no noise
         meetings = np.log(squares / threshold)
     lowest, highest = float(np.log(rounding)), 0.0
-    best = (np.inf, highest)
     # With more components kept, the free energy falls towards more noise throughout the piece.
     for n_kept in range(min(len(squares), int(np.ceil(smaller / (1 + ratio))) - 1) + 1):
-        piece = _Piece(squares[:n_kept], float(left_out[n_kept]), smaller, ratio)
         left = max(lowest, meetings[n_kept]) if n_kept < len(squares) else lowest
         right = min(highest, meetings[n_kept - 1]) if n_kept > 0 else highest
         if left < right:
-            log_noise = piece.minimum(left, right)
-            best = min(best, (piece.free_energy(log_noise), log_noise))
-    return float(mean_square * np.exp(best[1]))
+            yield _Piece(squares[:n_kept], float(left_out[n_kept]), smaller, ratio), left, right, mean_square
 
 
 @dataclass(frozen=True)

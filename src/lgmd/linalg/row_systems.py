@@ -28,7 +28,6 @@ __all__ = [
     "FASTMATH",
     "Entries",
     "RowFactors",
-    "cholesky_in_place",
     "factor_rows",
     "multiply_upper",
     "residual_sums",
@@ -116,7 +115,7 @@ def _accumulate(first, last, indices, values, offsets, design, gram, right, sums
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def cholesky_in_place(gram, smallest):  # type: ignore[no-untyped-def]
+def _cholesky(gram, smallest):  # type: ignore[no-untyped-def]
     """Overwrite the lower triangle with the Cholesky factor; False where a pivot is at or below ``smallest``."""
     k = len(gram)
     for a in range(k):
@@ -154,7 +153,7 @@ def _factor(gram, right, sums, total, weight, ridge, room):  # type: ignore[no-u
         gram[a, a] += ridge
         diagonal[a] = gram[a, a]
     raised = 4.0
-    while not cholesky_in_place(gram, smallest) and raised < 1e9:
+    while not _cholesky(gram, smallest) and raised < 1e9:
         for a in range(k):
             gram[a, a] = diagonal[a] + raised * largest
             for b in range(a):

@@ -126,22 +126,26 @@ class VariationalInference:
     diagonal: bool = False
 
     def start(self, intercepts: Intercepts, random_state: RandomState) -> VariationalState:
-        """The analytic solution of a complete table without graphs; otherwise the better of two short runs.
+        """The analytic solution of a complete table without graphs; with gaps the better of two short runs.
 
-        The bold one starts from the singular vectors with half the variance taken for noise, the cautious one takes
-        all of it for noise and holds that for a while: columns then have to earn their place. Which one leads to the
-        higher bound depends on how thin the data is.
+        The bold one starts from the singular vectors with a tenth of the variance taken for noise, the cautious one
+        takes all of it for noise and holds that for a while: columns then have to earn their place. Which one leads to
+        the higher bound depends on how thin the data is.
         """
         graphs = (
             self.sample_learner.start(self.data, SAMPLES),
             self.feature_learner.start(self.data.T, FEATURES),
         )
+        has_edges = graphs[0].n_edges + graphs[1].n_edges > 0
         arguments = (self.data, intercepts, self.intercepts, self.n_components)
-        if self.data.is_complete and not self.noise.by_entries and graphs[0].n_edges + graphs[1].n_edges == 0:
+        if self.data.is_complete and not has_edges and not self.noise.by_entries:
             return self._state(analytic_start(*arguments, random_state), intercepts, graphs)
-        start = singular_start(*arguments, _BOLD, random_state)
-        bold = self._state(start, intercepts, graphs)
-        cautious = self._state(_flattened(start), intercepts, graphs)
+        variance, weights = self.noise.first_look(self.data, intercepts)
+        start = singular_start(*arguments, _BOLD * variance, random_state, weights)
+        bold = self._state(start, intercepts, graphs, weights)
+        if self.data.is_complete:
+            return bold
+        cautious = self._state(_flattened(start, variance), intercepts, graphs, weights)
         iterate = self._prepare(bold)
         for _ in range(_HELD):
             cautious, _ = iterate(cautious, hold_noise=True)
@@ -161,12 +165,16 @@ class VariationalInference:
         return state, loss
 
     def _state(
-        self, start: VariationalStart, intercepts: Intercepts, graphs: tuple[GraphEstimate, GraphEstimate]
+        self,
+        start: VariationalStart,
+        intercepts: Intercepts,
+        graphs: tuple[GraphEstimate, GraphEstimate],
+        weights: FloatArray | None = None,
     ) -> VariationalState:
         samples, features = start.samples, start.features
         if self.diagonal:
             samples, features = samples.independent(), features.independent()
-        noise = self.noise.start(self.data, start.noise_variance)
+        noise = self.noise.start(self.data, start.noise_variance, weights)
         return VariationalState(samples, features, intercepts.overall, noise, *graphs)
 
     def prepare(self, state: VariationalState) -> Iteration[VariationalState]:
@@ -357,10 +365,10 @@ def _drop_dead(state: VariationalState) -> VariationalState:
     return replace(state, samples=state.samples.kept(alive), features=state.features.kept(alive))
 
 
-def _flattened(start: VariationalStart) -> VariationalStart:
+def _flattened(start: VariationalStart, variance: float) -> VariationalStart:
     """All of the variance is noise, and no column is preferred."""
     samples, features = (
         replace(side, prior_variance=np.full_like(side.prior_variance, side.prior_variance.max()))
         for side in (start.samples, start.features)
     )
-    return VariationalStart(samples, features, 1.0)
+    return VariationalStart(samples, features, variance)

@@ -1,0 +1,421 @@
+"""Variances and weights against a search for the minimum, and against densities from scipy."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.stats
+from scipy.special import digamma, gammaln
+
+from lgmd.factors import NOISES, Noise, NoiseModel, RowCovariances, SidePosterior, noise
+from lgmd.linalg.packed import pack
+from lgmd.observed import as_observed
+
+SHIFT = 0.3
+
+
+@pytest.fixture
+def data(make_table):
+    _, gappy = make_table(n=12, p=9)
+    return as_observed(gappy)
+
+
+def counts(data):
+    return data.row_counts.astype(float), data.T.row_counts.astype(float)
+
+
+def expected_squares(data, rng):
+    """Sums of expected squares of rows and of columns, as a posterior with unit variances would give them."""
+    entries = np.where(np.isnan(table_of(data)), 0.0, rng.chisquare(3, data.shape) * rng.uniform(0.2, 3.0, (12, 1)))
+    return entries, entries.sum(axis=1), entries.sum(axis=0)
+
+
+def table_of(data):
+    return data.fill(np.full(data.shape, np.nan))
+
+
+def objective(model, data, entries, candidate):
+    """What the variances are to make small, from the expected squares of single entries."""
+    total = float(np.sum(entries / np.outer(candidate.samples, candidate.features)))
+    return model.gaussian_loss(candidate, data, total) + model.prior_loss(candidate)
+
+
+# Variances.
+
+
+def test_the_gaussian_loss_is_the_negative_log_density_of_the_entries(data, rng):
+    entries, *_ = expected_squares(data, rng)
+    found = Noise(rng.uniform(0.5, 2.0, 12), rng.uniform(0.5, 2.0, 9))
+    variances = np.outer(found.samples, found.features)
+    densities = scipy.stats.norm.logpdf(np.sqrt(entries), scale=np.sqrt(variances))
+    total = float(np.sum(entries / variances))
+    expected = -densities[~np.isnan(table_of(data))].sum()
+    assert NoiseModel().gaussian_loss(found, data, total) == pytest.approx(expected, rel=1e-12)
+
+
+def test_one_variance_for_all_is_the_minimum_after_either_side(data, rng):
+    entries, by_rows, by_columns = expected_squares(data, rng)
+    model = NoiseModel("homoscedastic")
+    start = model.start(data, 0.7)
+    searched = scipy.optimize.minimize_scalar(
+        lambda log: objective(model, data, entries, replace(start, samples=np.full(12, np.exp(log)))),
+        bounds=(-5, 5),
+        method="bounded",
+        options={"xatol": 1e-9},
+    )
+    found = model.after_samples(start, by_rows, counts(data)[0])
+    np.testing.assert_array_equal(found.samples, found.samples[0])
+    np.testing.assert_array_equal(found.features, 1.0)
+    # A search finds a minimum to the root of its rounding.
+    assert np.log(found.samples[0]) == pytest.approx(searched.x, abs=1e-6)
+    # The columns' half-step divides by the variance that the rows have.
+    again, total = model.after_features(start, by_columns / 0.7, counts(data)[1])
+    np.testing.assert_allclose(again.samples, found.samples, rtol=1e-12)
+    assert total == pytest.approx(entries.sum() / found.samples[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["samples", "features"])
+def test_variances_of_single_rows_or_columns_are_the_minimum_near_a_common_level(kind, data, rng):
+    entries, *sums = expected_squares(data, rng)
+    model, side = NoiseModel(kind), NOISES.index(kind) - 1
+    size, squares, count = data.shape[side], sums[side], counts(data)[side]
+
+    def noise_of(logs):
+        return replace(model.start(data, 0.7), **{kind: np.exp(logs)})
+
+    def update(found):
+        if kind == "samples":
+            return model.after_samples(found, squares, count)
+        return model.after_features(found, squares, count)[0]
+
+    def loss(logs):
+        return objective(model, data, entries, noise_of(logs))
+
+    current = noise_of(rng.standard_normal(size))
+    level = 1.0 / np.mean(1.0 / getattr(current, kind))
+
+    def loss_near_the_level(log, j):
+        ratio = level / np.exp(log)
+        own = squares[j] / np.exp(log) + count[j] * log
+        return 0.5 * own + 0.5 * noise._SHRINKAGE * (ratio - 1 - np.log(ratio))
+
+    # One update: the minimum while the common level is held.
+    following = update(current)
+    for j in range(size):
+        searched = scipy.optimize.minimize_scalar(
+            lambda log, j=j: loss_near_the_level(log, j), bounds=(-6, 6), method="bounded", options={"xatol": 1e-9}
+        )
+        assert np.log(getattr(following, kind)[j]) == pytest.approx(searched.x, abs=1e-6)
+    # Many updates: the minimum of both, and no step goes up.
+    losses = [loss(np.log(getattr(current, kind)))]
+    for _ in range(300):
+        current = update(current)
+        losses.append(loss(np.log(getattr(current, kind))))
+    assert np.all(np.diff(losses) <= 1e-10)
+    searched = scipy.optimize.minimize(loss, np.zeros(size), method="BFGS", options={"gtol": 1e-6})
+    assert losses[-1] <= searched.fun + 1e-9
+    np.testing.assert_allclose(np.log(getattr(current, kind)), searched.x, rtol=0, atol=1e-4)
+    # The variances differ, and none of them is on its own.
+    alone = squares / count
+    level = 1.0 / np.mean(1.0 / getattr(current, kind))
+    assert np.ptp(np.log(getattr(current, kind))) > 0.1
+    between = (getattr(current, kind) - alone) * (level - getattr(current, kind))
+    assert np.all(between >= -1e-9)
+
+
+@pytest.mark.parametrize("kind", ["samples", "features"])
+def test_the_side_without_variances_of_its_own_leaves_the_noise_alone(kind, data, rng):
+    entries, by_rows, by_columns = expected_squares(data, rng)
+    model = NoiseModel(kind)
+    found = replace(model.start(data, 0.7), **{kind: rng.uniform(0.5, 2.0, data.shape[NOISES.index(kind) - 1])})
+    if kind == "samples":
+        over_variances = (entries / found.samples[:, None]).sum(axis=0)
+        same, total = model.after_features(found, over_variances, counts(data)[1])
+        assert total == pytest.approx(over_variances.sum(), rel=1e-12)
+    else:
+        same = model.after_samples(found, (entries / found.features).sum(axis=1), counts(data)[0])
+        later, total = model.after_features(found, by_columns, counts(data)[1])
+        assert total == pytest.approx(np.sum(by_columns / later.features), rel=1e-12)
+        assert np.abs(later.features - found.features).max() > 0.01
+    np.testing.assert_array_equal(same.samples, found.samples)
+    np.testing.assert_array_equal(same.features, found.features)
+
+
+def test_the_columns_of_a_table_are_the_rows_of_the_transposed_one(data, rng):
+    _, by_rows, _ = expected_squares(data, rng)
+    rows, columns = NoiseModel("samples"), NoiseModel("features")
+    start = replace(rows.start(data, 0.7), samples=rng.uniform(0.5, 2.0, 12))
+    found = rows.after_samples(start, by_rows, counts(data)[0])
+    turned, total = columns.after_features(start.T, by_rows, counts(data)[0])
+    np.testing.assert_array_equal(turned.features, found.samples)
+    np.testing.assert_array_equal(turned.T.samples, found.samples)
+    assert total == pytest.approx(np.sum(by_rows / found.samples), rel=1e-12)
+    assert columns.prior_loss(turned) == rows.prior_loss(found) > 0
+    assert columns.gaussian_loss(turned, data.T, total) == pytest.approx(rows.gaussian_loss(found, data, total))
+
+
+def test_transposing_twice_changes_nothing(rng):
+    found = Noise(rng.random(3), rng.random(4), 5.0, rng.random(6), rng.random(6))
+    turned = found.T
+    assert turned.degrees == 5.0
+    for one, other in (("samples", "features"), ("weights", "other_weights")):
+        np.testing.assert_array_equal(getattr(turned, one), getattr(found, other))
+        np.testing.assert_array_equal(getattr(turned, other), getattr(found, one))
+        np.testing.assert_array_equal(getattr(turned.T, one), getattr(found, one))
+
+
+@pytest.mark.parametrize("kind", NOISES)
+def test_no_variance_falls_below_the_floor(kind, data):
+    model = NoiseModel(kind, floor=1e-3)
+    found = model.start(data, 0.7)
+    for _ in range(100):
+        found = model.after_samples(found, np.zeros(12), counts(data)[0])
+        found, total = model.after_features(found, np.zeros(9), counts(data)[1])
+    np.testing.assert_allclose(np.outer(found.samples, found.features), 1e-3, rtol=1e-12)
+    assert total == 0.0
+    # Round-off may make a sum of squares negative.
+    found = model.after_samples(found, np.full(12, -1e-9), counts(data)[0])
+    found, _ = model.after_features(found, np.full(9, -1e-9), counts(data)[1])
+    np.testing.assert_allclose(np.outer(found.samples, found.features), 1e-3, rtol=1e-12)
+
+
+def test_a_row_without_entries_is_at_the_common_level(rng):
+    model = NoiseModel("samples")
+    previous = Noise(rng.uniform(0.5, 2.0, 4), np.ones(3))
+    found = model.after_samples(previous, np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, 3.0, 3.0, 3.0]))
+    assert found.samples[0] == pytest.approx(1.0 / np.mean(1.0 / previous.samples), rel=1e-12)
+
+
+def test_the_prior_of_the_variances_is_zero_where_they_agree_and_positive_elsewhere(rng):
+    ones = np.ones(4)
+    unequal = rng.uniform(0.5, 2.0, 4)
+    for kind in ("samples", "features"):
+        model = NoiseModel(kind)
+        other = "features" if kind == "samples" else "samples"
+        assert model.prior_loss(Noise(3.0 * ones, 3.0 * ones)) == pytest.approx(0.0, abs=1e-14)
+        assert model.prior_loss(Noise(**{kind: unequal, other: ones})) > 0.1
+        assert model.prior_loss(Noise(**{kind: ones, other: unequal})) == pytest.approx(0.0, abs=1e-14)
+        scaled = model.prior_loss(Noise(**{kind: 100 * unequal, other: ones}))
+        assert scaled == pytest.approx(model.prior_loss(Noise(**{kind: unequal, other: ones})), rel=1e-12)
+    assert NoiseModel().prior_loss(Noise(unequal, unequal)) == 0.0
+
+
+@pytest.mark.parametrize("kind", NOISES)
+def test_all_entries_start_with_the_same_variance(kind, data):
+    found = NoiseModel(kind).start(data, 0.7)
+    np.testing.assert_array_equal(np.outer(found.samples, found.features), np.full(data.shape, 0.7))
+    assert found.degrees == np.inf
+    assert len(found.weights) == len(found.other_weights) == 0
+    assert not NoiseModel(kind).by_entries
+
+
+# Weights of entries.
+
+
+def sides(data, rng, spread=0.2, k=2):
+    """Posteriors of both sides."""
+    found = []
+    for size in data.shape:
+        roots = spread * rng.standard_normal((size, k + 1, k + 1))
+        covariance = RowCovariances(pack(roots @ roots.transpose(0, 2, 1)), size)
+        mean = rng.standard_normal((size, k + 1)).astype(data.dtype)
+        found.append(SidePosterior(mean, covariance, float("nan"), np.ones(k), 1.0))
+    return found
+
+
+def scaled_squares(data, samples, features, found):
+    """Expected square of every entry over its variance, in row order, by averages that are exact for quadratics."""
+
+    def points(side, i):
+        values, vectors = np.linalg.eigh(side.covariance.between(np.array([i]), np.array([i]))[0])
+        root = (vectors * np.sqrt(len(values) * np.maximum(values, 0))).T
+        mean = side.mean[i].astype(float)
+        return np.concatenate([mean + root, mean - root])
+
+    table, out = table_of(data).astype(float), []
+    for i, j in np.argwhere(~np.isnan(table)):
+        x, w = points(samples, i), points(features, j)
+        predicted = x[:, :-1] @ w[:, :-1].T + x[:, -1:] + w[:, -1] + SHIFT
+        out.append(np.mean((table[i, j] - predicted) ** 2) / (found.samples[i] * found.features[j]))
+    return np.array(out)
+
+
+def student_start(model, data, rng):
+    """Noise with weights, and with variances of its own where the model has them."""
+    found = model.start(data, 0.7, np.ones(data.n_observed, data.dtype))
+    if model.kind == "homoscedastic":
+        return found
+    return replace(found, **{model.kind: rng.uniform(0.5, 2.0, data.shape[NOISES.index(model.kind) - 1])})
+
+
+def log_variances(data, found):
+    seen = ~np.isnan(table_of(data))
+    return np.log(np.outer(found.samples, found.features))[seen]
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("kind", NOISES)
+def test_weights_are_small_where_the_expected_square_is_large(kind, complete, make_table, rng):
+    data = as_observed(make_table(n=12, p=9)[0 if complete else 1])
+    model = NoiseModel(kind, "student")
+    samples, features = sides(data, rng)
+    start = student_start(model, data, rng)
+    order = data.column_order()
+    found, _ = model.reweighed(start, data, samples, features, SHIFT, order)
+    squares = scaled_squares(data, samples, features, start)
+    expected = (found.degrees + 1) / (found.degrees + squares)
+    np.testing.assert_allclose(found.weights, expected, rtol=1e-10)
+    by_cell = np.full(data.shape, np.nan)
+    by_cell[~np.isnan(table_of(data))] = expected
+    turned = by_cell.T
+    np.testing.assert_allclose(found.other_weights, turned[~np.isnan(turned)], rtol=1e-10)
+    np.testing.assert_array_equal(found.samples, start.samples)
+    np.testing.assert_array_equal(found.features, start.features)
+    np.testing.assert_array_equal(noise.student_weights(found, data, samples, features, SHIFT), found.weights)
+
+
+def test_weights_have_the_precision_of_the_table(make_table, rng):
+    data = as_observed(make_table(n=12, p=9)[1].astype(np.float32))
+    model = NoiseModel(likelihood="student")
+    samples, features = sides(data, rng)
+    start = student_start(model, data, rng)
+    found, _ = model.reweighed(start, data, samples, features, SHIFT, data.column_order())
+    assert found.weights.dtype == found.other_weights.dtype == np.float32
+    squares = scaled_squares(data, samples, features, start)
+    # Residuals of a size of ten from sums of some numbers of that size, in single precision.
+    np.testing.assert_allclose(found.weights, (found.degrees + 1) / (found.degrees + squares), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", NOISES)
+def test_the_student_loss_is_the_density_at_the_root_of_the_expected_square(kind, data, rng):
+    model = NoiseModel(kind, "student")
+    samples, features = sides(data, rng)
+    start = student_start(model, data, rng)
+    found, loss = model.reweighed(start, data, samples, features, SHIFT, data.column_order())
+    squares = scaled_squares(data, samples, features, start)
+    densities = scipy.stats.t.logpdf(np.sqrt(squares), found.degrees) - 0.5 * log_variances(data, found)
+    assert loss == pytest.approx(-densities.sum(), rel=1e-10)
+
+
+def test_the_student_loss_is_the_bound_with_a_gamma_posterior_of_the_weights(data, rng):
+    model = NoiseModel("samples", "student")
+    samples, features = sides(data, rng)
+    start = student_start(model, data, rng)
+    found, loss = model.reweighed(start, data, samples, features, SHIFT, data.column_order())
+    squares, logs, half = scaled_squares(data, samples, features, start), log_variances(data, start), found.degrees / 2
+
+    def bound(shape, rate):
+        """Negative expected log-likelihood given the weights, and the divergence of the weights from their prior."""
+        mean, mean_log = shape / rate, digamma(shape) - np.log(rate)
+        fit = 0.5 * (np.log(2 * np.pi) + logs - mean_log + mean * squares)
+        prior = half * np.log(half) - gammaln(half) + (half - 1) * mean_log - half * mean
+        return float(np.sum(fit - prior - scipy.stats.gamma.entropy(shape, scale=1.0 / rate)))
+
+    shape, rate = half + 0.5, half + squares / 2
+    np.testing.assert_allclose(found.weights, shape / rate, rtol=1e-10)
+    best = bound(shape, rate)
+    assert loss == pytest.approx(best, rel=1e-10)
+    # No other Gamma does better.
+    for factor in (0.9, 1.1):
+        assert bound(factor * shape, rate) > best
+        assert bound(shape, factor * rate) > best
+
+
+def residual_table(residuals):
+    """A table of residuals whose two sides are known to be zero."""
+    data = as_observed(residuals)
+    zero = (
+        SidePosterior(np.zeros((m, 2)), RowCovariances(np.zeros((1, 3)), m), 0.0, np.ones(1), 1.0) for m in data.shape
+    )
+    return data, *zero
+
+
+@pytest.mark.parametrize("kind_of_tails", ["student 3", "cauchy", "gauss"])
+def test_the_degrees_found_are_no_worse_than_any_on_a_grid(kind_of_tails, rng):
+    draw = {
+        "student 3": lambda: rng.standard_t(3, (40, 25)),
+        "cauchy": lambda: rng.standard_cauchy((40, 25)),
+        "gauss": lambda: rng.standard_normal((40, 25)),
+    }
+    residuals = draw[kind_of_tails]()
+    data, samples, features = residual_table(residuals)
+    model = NoiseModel(likelihood="student")
+    start = model.start(data, 1.0, np.ones(data.n_observed))
+    found, loss = model.reweighed(start, data, samples, features, 0.0, data.column_order())
+    grid = np.exp(np.linspace(np.log(1.0), np.log(200.0), 400))
+    losses = [-scipy.stats.t.logpdf(residuals, degrees).sum() for degrees in grid]
+    # The search stops a thousandth of a logarithm from the minimum, where the loss is flat: far below a nat.
+    assert loss <= min(losses) + 1e-3
+    assert loss == pytest.approx(-scipy.stats.t.logpdf(residuals, found.degrees).sum(), rel=1e-11)
+    low, high = {"student 3": (2.2, 4.2), "cauchy": (1.0, 1.2), "gauss": (20.0, 200.0)}[kind_of_tails]
+    assert low <= found.degrees <= high
+
+
+def test_degrees_that_a_search_cannot_better_are_kept(rng):
+    data, samples, features = residual_table(rng.standard_t(3, (40, 25)))
+    model = NoiseModel(likelihood="student")
+    start = model.start(data, 1.0, np.ones(data.n_observed))
+    found, loss = model.reweighed(start, data, samples, features, 0.0, data.column_order())
+    again, second = model.reweighed(found, data, samples, features, 0.0, data.column_order())
+    assert second <= loss
+    assert again.degrees == found.degrees
+    np.testing.assert_array_equal(again.weights, found.weights)
+
+
+# Starting weights and the spread of the bulk.
+
+
+def test_the_first_look_of_a_gaussian_model_takes_the_table_as_it_is(data):
+    from lgmd.factors import Intercepts
+
+    assert NoiseModel().first_look(data, Intercepts.zero(data.shape, data.dtype)) == (1.0, None)
+
+
+@pytest.mark.parametrize("with_gaps", [True, False])
+def test_the_first_look_of_a_student_model_does_not_see_outliers(with_gaps, rng):
+    from lgmd.factors import Intercepts
+
+    table = 0.5 * rng.standard_normal((60, 50))
+    outliers = rng.random(table.shape) < 0.05
+    table[outliers] += 100.0
+    if with_gaps:
+        table[rng.random(table.shape) < 0.3] = np.nan
+    data = as_observed(table)
+    seen = ~np.isnan(table)
+    variance, weights = NoiseModel(likelihood="student").first_look(data, Intercepts.zero(data.shape, data.dtype))
+    # The median of 2000 numbers is known to three per cent, and outliers move it by as many of the bulk.
+    assert variance == pytest.approx(0.25, rel=0.25)
+    assert weights.shape == (seen.sum(),)
+    assert np.all(weights[outliers[seen]] < 0.01)
+    assert np.median(weights[~outliers[seen]]) > 0.8
+    assert weights.max() <= 1.0
+
+
+# Draws.
+
+
+@pytest.mark.parametrize("degrees", [np.inf, 3.5, 1.0])
+def test_drawn_noise_has_the_stated_scale_and_tails(degrees, rng):
+    found = Noise(np.array([0.25, 4.0]), np.array([1.0, 9.0, 0.01]), degrees)
+    n_draws = 20_000
+    drawn = np.stack([found.draw(np.array([[0], [1]]), np.arange(3), rng) for _ in range(n_draws)])
+    assert drawn.shape == (n_draws, 2, 3)
+    scales = np.sqrt(np.outer(found.samples, found.features))
+    unit = (drawn / scales).reshape(n_draws, 6)
+    law = scipy.stats.norm() if np.isinf(degrees) else scipy.stats.t(degrees)
+    for column in unit.T:
+        # Two over the root of the number of draws is exceeded once in 1500 times.
+        assert scipy.stats.kstest(column, law.cdf).statistic < 2.0 / np.sqrt(n_draws)
+    # Entries are drawn apart from each other: the signs of two agree in half of the draws.
+    agreement = np.mean(np.sign(unit[:, :, None]) * np.sign(unit[:, None, :]), axis=0) - np.eye(6)
+    assert np.abs(agreement).max() < 4.5 / np.sqrt(n_draws)
+
+
+def test_drawn_noise_goes_with_the_positions_it_is_asked_for(rng):
+    found = Noise(np.array([1e-8, 1.0]), np.array([1.0, 1e4]))
+    drawn = found.draw(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), rng)
+    assert drawn.shape == (4,)
+    # Standard deviations 1e-4, 1e-2, 1 and 100, five of them at most and a thousandth at least.
+    assert np.all(np.abs(drawn) < 5 * np.array([1e-4, 1e-2, 1.0, 100.0]))
+    assert np.all(np.abs(drawn) > 1e-3 * np.array([1e-4, 1e-2, 1.0, 100.0]))
