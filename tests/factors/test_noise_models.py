@@ -8,7 +8,7 @@ import scipy.optimize
 import scipy.stats
 from scipy.special import digamma, gammaln
 
-from lgmd.factors import NOISES, Noise, NoiseModel, RowCovariances, SidePosterior, noise
+from lgmd.factors import NOISES, Intercepts, Noise, NoiseModel, RowCovariances, SidePosterior, noise
 from lgmd.linalg.packed import pack
 from lgmd.observed import as_observed
 
@@ -126,7 +126,7 @@ def test_variances_of_single_rows_or_columns_are_the_minimum_near_a_common_level
 
 @pytest.mark.parametrize("kind", ["samples", "features"])
 def test_the_side_without_variances_of_its_own_leaves_the_noise_alone(kind, data, rng):
-    entries, by_rows, by_columns = expected_squares(data, rng)
+    entries, _, by_columns = expected_squares(data, rng)
     model = NoiseModel(kind)
     found = replace(model.start(data, 0.7), **{kind: rng.uniform(0.5, 2.0, data.shape[NOISES.index(kind) - 1])})
     if kind == "samples":
@@ -331,32 +331,31 @@ def residual_table(residuals):
     return data, *zero
 
 
-@pytest.mark.parametrize("kind_of_tails", ["student 3", "cauchy", "gauss"])
-def test_the_degrees_found_are_no_worse_than_any_on_a_grid(kind_of_tails, rng):
-    draw = {
-        "student 3": lambda: rng.standard_t(3, (40, 25)),
-        "cauchy": lambda: rng.standard_cauchy((40, 25)),
-        "gauss": lambda: rng.standard_normal((40, 25)),
-    }
-    residuals = draw[kind_of_tails]()
+@pytest.mark.parametrize("degrees", [1.0, 6.0, np.inf])
+def test_the_degrees_found_are_no_worse_than_any_on_a_grid(degrees, rng):
+    residuals = rng.standard_normal((60, 40)) if np.isinf(degrees) else rng.standard_t(degrees, (60, 40))
     data, samples, features = residual_table(residuals)
     model = NoiseModel(likelihood="student")
     start = model.start(data, 1.0, np.ones(data.n_observed))
     found, loss = model.reweighed(start, data, samples, features, 0.0, data.column_order())
-    grid = np.exp(np.linspace(np.log(1.0), np.log(200.0), 400))
-    losses = [-scipy.stats.t.logpdf(residuals, degrees).sum() for degrees in grid]
-    # The search stops a thousandth of a logarithm from the minimum, where the loss is flat: far below a nat.
-    assert loss <= min(losses) + 1e-3
+    grid = np.exp(np.linspace(*np.log(noise._DEGREES), 400))
+    losses = [-scipy.stats.t.logpdf(residuals, some).sum() for some in grid]
+    # The search stops a thousandth of a logarithm from the minimum, where the loss is flat; at an end of the range, to
+    # which it only comes near, the loss of 2400 entries falls by less than a nat for each hundredth.
+    assert loss <= min(losses) + (1e-3 if degrees == 6.0 else 1.0)
     assert loss == pytest.approx(-scipy.stats.t.logpdf(residuals, found.degrees).sum(), rel=1e-11)
-    low, high = {"student 3": (2.2, 4.2), "cauchy": (1.0, 1.2), "gauss": (20.0, 200.0)}[kind_of_tails]
+    low, high = noise._DEGREES
     assert low <= found.degrees <= high
+    expected = {1.0: (low, 1.01 * low), 6.0: (4.5, 8.5), np.inf: (30.0, high)}[degrees]
+    assert expected[0] <= found.degrees <= expected[1]
 
 
 def test_degrees_that_a_search_cannot_better_are_kept(rng):
-    data, samples, features = residual_table(rng.standard_t(3, (40, 25)))
+    data, samples, features = residual_table(rng.standard_t(6, (60, 40)))
     model = NoiseModel(likelihood="student")
     start = model.start(data, 1.0, np.ones(data.n_observed))
     found, loss = model.reweighed(start, data, samples, features, 0.0, data.column_order())
+    assert found.degrees != start.degrees
     again, second = model.reweighed(found, data, samples, features, 0.0, data.column_order())
     assert second <= loss
     assert again.degrees == found.degrees
@@ -367,15 +366,11 @@ def test_degrees_that_a_search_cannot_better_are_kept(rng):
 
 
 def test_the_first_look_of_a_gaussian_model_takes_the_table_as_it_is(data):
-    from lgmd.factors import Intercepts
-
     assert NoiseModel().first_look(data, Intercepts.zero(data.shape, data.dtype)) == (1.0, None)
 
 
 @pytest.mark.parametrize("with_gaps", [True, False])
 def test_the_first_look_of_a_student_model_does_not_see_outliers(with_gaps, rng):
-    from lgmd.factors import Intercepts
-
     table = 0.5 * rng.standard_normal((60, 50))
     outliers = rng.random(table.shape) < 0.05
     table[outliers] += 100.0
@@ -387,9 +382,15 @@ def test_the_first_look_of_a_student_model_does_not_see_outliers(with_gaps, rng)
     # The median of 2000 numbers is known to three per cent, and outliers move it by as many of the bulk.
     assert variance == pytest.approx(0.25, rel=0.25)
     assert weights.shape == (seen.sum(),)
-    assert np.all(weights[outliers[seen]] < 0.01)
+    assert np.all(weights[outliers[seen]] < 0.1)
     assert np.median(weights[~outliers[seen]]) > 0.8
     assert weights.max() <= 1.0
+    started = NoiseModel(likelihood="student").start(data, variance, weights)
+    by_cell = np.full(table.shape, np.nan)
+    by_cell[seen] = started.weights
+    np.testing.assert_array_equal(started.weights, weights)
+    np.testing.assert_array_equal(started.other_weights, by_cell.T[seen.T])
+    assert np.isfinite(started.degrees)
 
 
 # Draws.

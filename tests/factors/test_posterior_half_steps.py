@@ -182,25 +182,25 @@ def dense_posterior(problem, rows_independent=False, diagonal=False):
 
 
 def points(mean, covariance):
-    """Points over which the plain average of a quadratic is its expectation under a Gaussian."""
+    """Points over which the plain average of a quadratic is its expectation under a Gaussian, (m, 2 d, d)."""
     values, vectors = np.linalg.eigh(covariance)
-    root = (vectors * np.sqrt(len(mean) * np.maximum(values, 0.0))).T
-    return np.concatenate([mean + root, mean - root])
+    roots = np.swapaxes(vectors * np.sqrt(mean.shape[1] * np.maximum(values, 0.0))[:, None, :], 1, 2)
+    return np.concatenate([mean[:, None] + roots, mean[:, None] - roots], axis=1)
+
+
+def predictions(rows, columns):
+    """Of all entries at all points, (n, 2 d, p, 2 d)."""
+    return np.einsum("ira,jca->irjc", rows[:, :, :K], columns[:, :, :K]) + rows[:, :, K, None, None] + columns[:, :, K]
 
 
 def entry_expectations(problem, mean, blocks):
     """Expected square and plain residual of every entry, NaN in the gaps."""
-    other, squares, residuals = problem.other, np.full((N, P), np.nan), np.full((N, P), np.nan)
+    other = problem.other
     spread = unpack(other.covariance.packed_rows(np.arange(P)).astype(float))
-    columns = [points(other.mean[j].astype(float), spread[j]) for j in range(P)]
-    for i in range(N):
-        rows = points(mean[i], blocks[i])
-        for j in np.flatnonzero(problem.seen[i]):
-            predicted = rows[:, :K] @ columns[j][:, :K].T + rows[:, K:] + columns[j][:, K]
-            squares[i, j] = np.mean((problem.table[i, j] - SHIFT - predicted) ** 2)
-            at_mean = mean[i, :K] @ other.mean[j, :K] + mean[i, K] + other.mean[j, K]
-            residuals[i, j] = problem.table[i, j] - SHIFT - at_mean
-    return squares, residuals
+    predicted = predictions(points(mean, blocks), points(other.mean.astype(float), spread))
+    squares = np.mean((problem.table[:, None, :, None] - SHIFT - predicted) ** 2, axis=(1, 3))
+    at_mean = mean[:, :K] @ other.mean[:, :K].T + mean[:, K:] + other.mean[:, K]
+    return squares, problem.table - SHIFT - at_mean
 
 
 def assert_step_agrees(problem, expected, tol=1e-9, rows=True):
@@ -529,21 +529,21 @@ def test_without_a_graph_no_rows_have_a_covariance(gaps):
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("case", COUPLED)
+@pytest.mark.parametrize("case", ["weighted", "row noise", "gaps and row noise"])
 def test_many_rows_are_compared_by_draws(case, intercept, monkeypatch):
     problem = make_problem(precision=graph(), intercept=intercept, **COUPLED[case])
     expected, (rows, others) = expected_cross(problem), pairs()
     monkeypatch.setattr(coupling, "_DENSE_UNKNOWNS", 0)
-    monkeypatch.setattr(coupling, "_N_DRAWS", 400)
+    monkeypatch.setattr(coupling, "_N_DRAWS", 200)
     found = problem.cross_covariance(rows, others)
     assert np.abs(found - expected).max() > 1e-6  # these are draws indeed
-    # The mean of 400 sums over a of w_a x_a y_a, whose variance is that of a quadratic form of Gaussian numbers.
+    # The mean of 200 sums over a of w_a x_a y_a, whose variance is that of a quadratic form of Gaussian numbers.
     covariance = dense_posterior(problem).covariance[:, :K, :, :K]
     weights = np.outer(1.0 / problem.own.prior_variance, 1.0 / problem.own.prior_variance)
     own, other, cross = covariance[rows, :, rows, :], covariance[others, :, others, :], covariance[rows, :, others, :]
     variances = np.einsum("ab,mab,mab->m", weights, own, other) + np.einsum("ab,mab,mba->m", weights, cross, cross)
     joined = (rows != 4) & (others != 4)
-    deviations = (found - expected)[joined] / np.sqrt(variances[joined] / 400)
+    deviations = (found - expected)[joined] / np.sqrt(variances[joined] / 200)
     assert np.all(found[~joined] == 0.0)
     # 28 pairs: four and a half standard errors are met by all but once in five thousand seeds.
     assert np.abs(deviations).max() < 4.5
@@ -745,14 +745,12 @@ def test_products_of_features_are_the_variances_of_predicted_entries(forms, inte
     features, column_dense = random_posterior(rng, forms[1])
     by_rows, by_columns = prediction_features(samples, features)
     found = by_rows @ by_columns.T
-    expected = np.zeros((N, N))
-    for i in range(N):
-        rows = points(samples.mean[i], row_dense[i, :, i])
-        for j in range(N):
-            columns = points(features.mean[j], column_dense[j, :, j])
-            predicted = rows[:, :K] @ columns[:, :K].T + rows[:, K:] + columns[:, K]
-            at_mean = samples.factors[i] @ features.factors[j] + samples.intercepts[i] + features.intercepts[j]
-            expected[i, j] = np.mean(predicted**2) - at_mean**2
+    diagonals = (dense[EVERY_ROW, :, EVERY_ROW, :] for dense in (row_dense, column_dense))
+    predicted = predictions(
+        *(points(side.mean, blocks) for side, blocks in zip((samples, features), diagonals, strict=True))
+    )
+    at_mean = samples.factors @ features.factors.T + samples.intercepts[:, None] + features.intercepts
+    expected = np.mean((predicted - at_mean[:, None, :, None]) ** 2, axis=(1, 3))
     # Variances and squares of the size of ten.
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11)
     some, few = prediction_features(samples, features, np.array([5, 1]), np.array([0, 2, 2]))

@@ -19,8 +19,8 @@ class LGMD(Factorization):
     :math:`W \sim MN(0, B^{-1}, G_w)` and Gaussian or Student noise.
 
     ``inference="variational"`` finds Gaussian posteriors of factors and intercepts, and with them an error bar for
-    every entry; noise, prior variances and the rank are learned, and nothing is left to tune. ``inference="map"`` is the
-    paper's: it minimises, over factors X and W, intercepts a and b and graphs A and B,
+    every entry; noise, prior variances and the rank are learned, and nothing is left to tune. ``inference="map"`` is
+    the paper's: it minimises, over factors X and W, intercepts a and b and graphs A and B,
 
     .. math::
         \tfrac12 \|P_O(Y - a 1^T - 1 b^T - XW^T)\|^2

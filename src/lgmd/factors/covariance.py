@@ -8,7 +8,7 @@ for many factors) and :class:`SpectralCovariance` (exact, rows dependent through
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -82,6 +82,11 @@ class RowCovariances:
     n: int
     basis: FloatArray | None = None
     rotates = True
+
+    @classmethod
+    def zero(cls, shape: tuple[int, int], dtype: np.dtype[Any]) -> RowCovariances:
+        """Certainty about n rows of d numbers."""
+        return cls(np.zeros((1, packed_size(shape[1])), dtype), shape[0])
 
     @property
     def order(self) -> int:

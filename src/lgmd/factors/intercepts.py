@@ -30,6 +30,11 @@ class InterceptTerms:
             raise InvalidParameterError(f"intercept must be one of {known}, but is {name!r}.")
         return cls(name != "none", name in ("samples", "both"), name in ("features", "both"))
 
+    @property
+    def T(self) -> InterceptTerms:  # noqa: N802
+        """The same for the transposed table."""
+        return InterceptTerms(self.overall, self.columns, self.rows)
+
 
 @dataclass(frozen=True)
 class Intercepts:

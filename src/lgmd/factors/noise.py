@@ -88,6 +88,12 @@ class NoiseModel:
     floor: float = 1e-12
 
     @property
+    def T(self) -> NoiseModel:  # noqa: N802
+        """The same for the transposed table."""
+        swapped = {"samples": "features", "features": "samples"}
+        return replace(self, kind=swapped.get(self.kind, self.kind))
+
+    @property
     def by_entries(self) -> bool:
         """Whether entries have weights of their own."""
         return self.likelihood == "student"

@@ -92,7 +92,7 @@ class TablePosterior:
         own = replace(
             self.samples,
             mean=np.zeros((m, k + 1), data.dtype),
-            covariance=RowCovariances(np.zeros((1, packed_size(k + 1)), data.dtype), m),
+            covariance=RowCovariances.zero((m, k + 1), data.dtype),
             prior_variance=self.samples.prior_variance * self.new_row_variance,
         )
         features = replace(self.features, mean=self.features.mean.astype(data.dtype, copy=False))

@@ -78,6 +78,10 @@ class Observed(ABC):
         """The observed entries compressed by rows, for the compiled kernels."""
 
     @abstractmethod
+    def rows(self, positions: IntArray) -> Observed:
+        """Some of the rows, without their names."""
+
+    @abstractmethod
     def column_order(self) -> IntArray:
         """Where each observed entry in column order stands in row order, (n_observed,)."""
 

@@ -107,6 +107,10 @@ class DenseObserved(Observed):
         indices = np.tile(np.arange(p, dtype=np.int32), n)
         return Entries(indptr, indices, np.ascontiguousarray(self.values).ravel(), balanced_blocks(indptr))
 
+    def rows(self, positions: IntArray) -> DenseObserved:
+        """A copy of some rows."""
+        return DenseObserved(self.values[positions], None, self.column_names)
+
     def column_order(self) -> IntArray:
         """The transposed order."""
         n, p = self.shape

@@ -100,6 +100,10 @@ class SparseObserved(Observed):
         """The row order."""
         return self.by_rows
 
+    def rows(self, positions: IntArray) -> SparseObserved:
+        """A copy of some rows."""
+        return SparseObserved.from_csr(self.to_csr()[positions], None, self.column_names)
+
     def column_order(self) -> IntArray:
         """Positions that the conversion to columns would move."""
         table = self.to_csr()

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from lgmd._typing import Array, FloatArray, IntArray, RandomState
 from lgmd.exceptions import DivergenceError
@@ -24,6 +25,7 @@ from lgmd.factors import (
     InterceptTerms,
     Noise,
     NoiseModel,
+    RowCovariances,
     SidePosterior,
     TablePosterior,
     VariationalHalf,
@@ -35,7 +37,7 @@ from lgmd.factors import (
     translation,
 )
 from lgmd.factors.storage import pack_noise, pack_posterior, unpack_noise, unpack_posterior
-from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
+from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner, NoGraph
 from lgmd.observed import Observed
 from lgmd.solver.problem import FEATURES, SAMPLES, Iteration
 
@@ -46,6 +48,9 @@ _DEAD = 1e-3
 
 # Share of the variance that the bold start takes for noise.
 _BOLD = 0.1
+
+# Entries of a table with gaps on which starts are tried; larger tables are sampled.
+_SAMPLE_ENTRIES = 4_000_000
 
 # Iterations for which the cautious start holds the noise.
 _HELD = 10
@@ -89,6 +94,13 @@ class VariationalState:
     def W(self) -> FloatArray:  # noqa: N802
         """Means of the column factors."""
         return self.features.factors
+
+    @property
+    def T(self) -> VariationalState:  # noqa: N802
+        """The same for the transposed table."""
+        return VariationalState(
+            self.features, self.samples, self.overall, self.noise.T, self.feature_graph, self.sample_graph
+        )
 
     def posterior(self, new_row_variance: float) -> TablePosterior:
         """What a run leaves behind, with the sign of each column set by the largest entry of W's."""
@@ -140,6 +152,8 @@ class VariationalInference:
         arguments = (self.data, intercepts, self.intercepts, self.n_components)
         if self.data.is_complete and not has_edges and not self.noise.by_entries:
             return self._state(analytic_start(*arguments, random_state), intercepts, graphs)
+        if not self.data.is_complete and self.data.n_observed > _SAMPLE_ENTRIES:
+            return self._start_from_sample(intercepts, graphs, random_state)
         variance, weights = self.noise.first_look(self.data, intercepts)
         start = singular_start(*arguments, _BOLD * variance, random_state, weights)
         bold = self._state(start, intercepts, graphs, weights)
@@ -152,6 +166,42 @@ class VariationalInference:
         bold, bold_loss = self._tried(bold, iterate)
         cautious, cautious_loss = self._tried(cautious, iterate)
         return bold if bold_loss <= cautious_loss else cautious
+
+    def _start_from_sample(
+        self, intercepts: Intercepts, graphs: tuple[GraphEstimate, GraphEstimate], random_state: RandomState
+    ) -> VariationalState:
+        """The same on some rows of a large table, or some columns of a wide one, without their graph.
+
+        The first half-step asks for nothing but the posterior of the other side, which a sample tells well enough.
+        """
+        n, p = self.data.shape
+        if n < p:
+            return self.T._start_from_sample(intercepts.T, graphs[::-1], random_state).T
+        size = max(self.n_components, int(n * _SAMPLE_ENTRIES / self.data.n_observed))
+        rows = np.sort(check_random_state(random_state).choice(n, size, replace=False))
+        part = replace(self, data=self.data.rows(rows), sample_learner=NoGraph())
+        found = part.start(replace(intercepts, rows=intercepts.rows[rows]), random_state)
+        mean = np.zeros((n, found.samples.rank + 1), self.data.dtype)
+        mean[:, -1] = intercepts.rows
+        samples = replace(found.samples, mean=mean, covariance=RowCovariances.zero(mean.shape, mean.dtype))
+        if self.diagonal:
+            samples = samples.independent()
+        variance = float(found.noise.samples.mean() * found.noise.features.mean())
+        noise = self.noise.start(self.data, variance, self.noise.first_look(self.data, intercepts)[1])
+        return VariationalState(samples, found.features, found.overall, noise, *graphs)
+
+    @property
+    def T(self) -> VariationalInference:  # noqa: N802
+        """The same for the transposed table."""
+        return VariationalInference(
+            self.data.T,
+            self.n_components,
+            self.intercepts.T,
+            self.feature_learner,
+            self.sample_learner,
+            self.noise.T,
+            self.diagonal,
+        )
 
     def _tried(self, state: VariationalState, iterate: _Iterate) -> tuple[VariationalState, float]:
         """The state after a short run, and its objective."""
