@@ -64,10 +64,12 @@ def test_scores_of_the_fitted_rows_are_u_d(make_table, graphs):
     np.testing.assert_allclose(model.transform(complete), model.sample_components_ * model.singular_values_, atol=1e-9)
 
 
-def test_a_fitted_model_with_gaps_is_post_processed_in_closed_form(make_table, graphs):
+@pytest.mark.parametrize("inference", ["map", "variational"])
+def test_a_fitted_model_with_gaps_is_post_processed_in_closed_form(make_table, graphs, inference):
     _, gappy = make_table()
     A, B = graphs
-    model = LGMD(3, sample_graph=A, feature_graph=B).fit(gappy)
+    model = LGMD(3, inference=inference, sample_graph=A, feature_graph=B).fit(gappy)
+    assert model.rank_ == 3
     components = GPCA.from_model(model)
     U, V = components.sample_components_, components.components_.T
     np.testing.assert_allclose(
@@ -78,10 +80,11 @@ def test_a_fitted_model_with_gaps_is_post_processed_in_closed_form(make_table, g
     assert subspace_angle(U, model.sample_factors_) < 1e-6
 
 
-def test_the_closed_form_agrees_with_the_decomposition_of_the_low_rank_matrix(make_table, graphs):
+@pytest.mark.parametrize("inference", ["map", "variational"])
+def test_the_closed_form_agrees_with_the_decomposition_of_the_low_rank_matrix(make_table, graphs, inference):
     complete, _ = make_table()
     A, B = graphs
-    model = LGMD(3, sample_graph=A, feature_graph=B, intercept="none").fit(complete)
+    model = LGMD(3, inference=inference, sample_graph=A, feature_graph=B, intercept="none").fit(complete)
     closed = GPCA.from_model(model)
     direct = GPCA(3, A, B, center=False).fit(model.reconstruct())
     np.testing.assert_allclose(closed.singular_values_, direct.singular_values_, rtol=1e-8)

@@ -9,12 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 
 from lgmd import DGRMD, GPCA, LGMD, PMF, LGMDImputer
 from lgmd._archive import read_archive, write_archive
 from lgmd.exceptions import InvalidParameterError, ModelFileError
 from lgmd.factors import ConjugateGradientUpdate
 from lgmd.graphs import FixedGraph, KNNGraph, ThresholdGraph
+
+INFERENCES = ["map", "variational"]
 
 
 @pytest.fixture
@@ -28,16 +31,19 @@ def frame(make_table):
     [
         PMF(3),
         DGRMD(3, n_neighbors=4),
-        LGMD(3),
+        LGMD(3, sample_graph="threshold", feature_graph="threshold"),
         LGMD(3, sample_graph=ThresholdGraph(eta=0.4), feature_graph=KNNGraph(3)),
         LGMD(
             3, sample_graph=FixedGraph(np.eye(14), kind="precision"), feature_graph=scipy.sparse.eye_array(11).tocsr()
         ),
         LGMD(3, sample_graph=np.eye(14), random_state=np.random.RandomState(0)),
     ],
+    ids=lambda model: " ".join(repr(model).split()),
 )
-def test_a_loaded_model_is_the_saved_one(frame, tmp_path, model):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_a_loaded_model_is_the_saved_one(frame, tmp_path, model, inference):
     path = tmp_path / "model.npz"
+    model = clone(model).set_params(inference=inference)
     model.fit(frame).save(path)
     loaded = type(model).load(path)
     np.testing.assert_array_equal(loaded.reconstruct(), model.reconstruct())
@@ -47,6 +53,7 @@ def test_a_loaded_model_is_the_saved_one(frame, tmp_path, model):
     assert list(loaded.feature_names_in_) == list(frame.columns)
     assert list(loaded.sample_names_in_) == list(frame.index)
     assert (loaded.rank_, loaded.n_iter_, loaded.converged_) == (model.rank_, model.n_iter_, model.converged_)
+    assert {name for name in vars(loaded) if name.endswith("_")} == {name for name in vars(model) if name.endswith("_")}
     for name, value in model.get_params(deep=False).items():
         if isinstance(value, (int, float, str, ThresholdGraph, KNNGraph)):
             assert getattr(loaded, name) == value
@@ -55,9 +62,39 @@ def test_a_loaded_model_is_the_saved_one(frame, tmp_path, model):
     np.testing.assert_allclose(type(model).load(path).reconstruct(), model.reconstruct(), atol=1e-10)
 
 
-def test_a_file_loads_in_another_process_without_pickle(frame, tmp_path):
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"covariance": "diagonal"},
+        {"noise": "samples", "sample_graph": "threshold"},
+        {"noise": "features", "likelihood": "student"},
+    ],
+)
+@pytest.mark.parametrize("with_gaps", [False, True])
+def test_a_loaded_posterior_is_the_saved_one(frame, tmp_path, parameters, with_gaps):
+    # With a graph and without gaps the posterior has a form of its own.
+    table = frame if with_gaps else frame.fillna(0.5)
+    model = LGMD(3, feature_graph="knn", **parameters).fit(table)
+    model.save(tmp_path / "model.npz")
+    loaded = LGMD.load(tmp_path / "model.npz")
+    for ask in (
+        lambda model: model.reconstruct(return_std=True)[1],
+        lambda model: model.reconstruct(table[:4], return_std=True)[1],
+        lambda model: model.transform(table[:4], return_std=True)[1],
+        lambda model: model.predict([0, 1], [2, 3], return_std=True)[1],
+        lambda model: model.sample_posterior(2, noise=True, random_state=0),
+        lambda model: model.score(table),
+        lambda model: model.sample_noise_variance_,
+        lambda model: model.feature_noise_variance_,
+    ):
+        np.testing.assert_array_equal(ask(loaded), ask(model))
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_a_file_loads_in_another_process_without_pickle(frame, tmp_path, inference):
     path = tmp_path / "model.npz"
-    model = LGMD(3).fit(frame)
+    model = LGMD(3, inference=inference, sample_graph="threshold").fit(frame)
     model.save(path)
     with np.load(path, allow_pickle=False) as archive:
         assert all(archive[name].dtype != object for name in archive.files)
@@ -66,8 +103,9 @@ def test_a_file_loads_in_another_process_without_pickle(frame, tmp_path):
     assert float(output) == model.predict(2, 3)
 
 
-def test_foreign_damaged_and_newer_files_are_refused(frame, tmp_path):
-    model = PMF(3).fit(frame)
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_foreign_damaged_and_newer_files_are_refused(frame, tmp_path, inference):
+    model = PMF(3, inference=inference).fit(frame)
     path = tmp_path / "model.npz"
     model.save(path)
     with pytest.raises(ModelFileError, match=r"it holds a PMF; use PMF.load"):
@@ -88,15 +126,17 @@ def test_foreign_damaged_and_newer_files_are_refused(frame, tmp_path):
     write_archive(path, header | {"version": 99, "lgmd": "9.9"}, arrays)
     with pytest.raises(ModelFileError, match=r"newer version \(lgmd 9.9\); upgrade lgmd"):
         PMF.load(path)
-    write_archive(path, header, {name: array for name, array in arrays.items() if "factors" not in name})
-    with pytest.raises(ModelFileError, match="cannot be loaded"):
-        PMF.load(path)
+    for lost in arrays:
+        write_archive(path, header, {name: array for name, array in arrays.items() if name != lost})
+        with pytest.raises(ModelFileError, match="cannot be loaded"):
+            PMF.load(path)
     with pytest.raises(FileNotFoundError):
         PMF.load(tmp_path / "nothing.npz")
 
 
-def test_a_damaged_byte_is_noticed_or_harmless(frame, tmp_path):
-    model = PMF(3).fit(frame)
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_a_damaged_byte_is_noticed_or_harmless(frame, tmp_path, inference):
+    model = PMF(3, inference=inference).fit(frame)
     path = tmp_path / "model.npz"
     model.save(path)
     whole = path.read_bytes()
@@ -111,15 +151,20 @@ def test_a_damaged_byte_is_noticed_or_harmless(frame, tmp_path):
             n_refused += 1
         else:  # names and padding of the archive are not part of the model
             np.testing.assert_array_equal(loaded.reconstruct(), model.reconstruct())
+            if inference == "variational":
+                std = model.reconstruct(return_std=True)[1]
+                np.testing.assert_array_equal(loaded.reconstruct(return_std=True)[1], std)
     assert n_refused > 50
 
 
-def test_the_header_is_plain_json(frame, tmp_path):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_the_header_is_plain_json(frame, tmp_path, inference):
     path = tmp_path / "model.npz"
-    LGMD(3, sample_graph=ThresholdGraph(eta=0.4)).fit(frame).save(path)
+    LGMD(3, inference=inference, sample_graph=ThresholdGraph(eta=0.4)).fit(frame).save(path)
     with np.load(path) as archive:
         text = archive["header"].tobytes().decode()
     assert "NaN" not in text
+    assert "Infinity" not in text
     header = json.loads(text)
     assert header["estimator"] == "LGMD"
     assert header["parameters"]["sample_graph"]["learner"] == "ThresholdGraph"
@@ -141,9 +186,10 @@ def test_an_unfitted_model_is_not_saved(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_imputers_and_components_are_saved_too(frame, tmp_path):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_imputers_and_components_are_saved_too(frame, tmp_path, inference):
     path = tmp_path / "model.npz"
-    imputer = LGMDImputer(LGMD(3, sample_graph=ThresholdGraph(eta=0.4))).fit(frame)
+    imputer = LGMDImputer(LGMD(3, inference=inference, sample_graph=ThresholdGraph(eta=0.4))).fit(frame)
     imputer.save(path)
     loaded = LGMDImputer.load(path)
     np.testing.assert_array_equal(loaded.transform(frame), imputer.transform(frame))
@@ -157,9 +203,10 @@ def test_imputers_and_components_are_saved_too(frame, tmp_path):
     np.testing.assert_array_equal(GPCA.load(path).components_, GPCA.from_model(imputer.estimator_).components_)
 
 
-def test_files_whose_parts_do_not_fit_are_refused(frame, tmp_path):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_files_whose_parts_do_not_fit_are_refused(frame, tmp_path, inference):
     path = tmp_path / "model.npz"
-    PMF(3).fit(frame).save(path)
+    PMF(3, inference=inference).fit(frame).save(path)
     header, arrays = read_archive(path)
     write_archive(path, header, {**arrays, "sample_factors_": arrays["sample_factors_"][:5]})
     with pytest.raises(
@@ -173,3 +220,26 @@ def test_files_whose_parts_do_not_fit_are_refused(frame, tmp_path):
     write_archive(path, header | {"fitted": {**header["fitted"], "transform": 1}}, arrays)
     with pytest.raises(ModelFileError, match="sets 'transform', which is no fitted attribute"):
         PMF.load(path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["samples.mean", "samples.packed", "features.mean", "features.packed", "features.prior_variance", "noise.samples"],
+)
+def test_files_whose_posterior_does_not_fit_are_refused(frame, tmp_path, name):
+    path = tmp_path / "model.npz"
+    LGMD(3).fit(frame).save(path)
+    header, arrays = read_archive(path)
+    write_archive(path, header, {**arrays, f"posterior_.{name}": arrays[f"posterior_.{name}"][:2]})
+    with pytest.raises(ModelFileError, match="cannot be loaded"):
+        LGMD.load(path)
+
+
+def test_a_file_that_has_lost_its_posterior_is_refused(frame, tmp_path):
+    path = tmp_path / "model.npz"
+    LGMD(3).fit(frame).save(path)
+    header, arrays = read_archive(path)
+    fitted = {name: value for name, value in header["fitted"].items() if name != "posterior_"}
+    write_archive(path, header | {"fitted": fitted}, arrays)
+    with pytest.raises(ModelFileError, match="it has no posterior_"):
+        LGMD.load(path)

@@ -13,6 +13,10 @@ from lgmd import DGRMD, GPCA, LGMD, PMF, LGMDImputer
 from lgmd.exceptions import ConvergenceWarning, InvalidDataError, InvalidParameterError, LGMDError
 from lgmd.graphs import ThresholdGraph, threshold_precision
 from lgmd.graphs import threshold as threshold_module
+from lgmd.solver import MapInference, VariationalInference
+
+LEARNED = {"sample_graph": "threshold", "feature_graph": "threshold"}
+INFERENCES = ["map", "variational"]
 
 
 @pytest.mark.parametrize(
@@ -28,24 +32,27 @@ from lgmd.graphs import threshold as threshold_module
         (lambda table: table[:1], {}),
     ],
 )
-def test_a_fit_that_fails_changes_nothing(make_table, spoil, parameters):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_a_fit_that_fails_changes_nothing(make_table, spoil, parameters, inference):
     complete, gappy = make_table(n=20, p=16)
-    fresh = LGMD(3).set_params(**parameters)
+    settings = {"n_components": 3, "inference": inference, **LEARNED}
+    fresh = LGMD(**settings).set_params(**parameters)
     with pytest.raises(LGMDError):
         fresh.fit(spoil(complete[:, :10]))
-    assert set(vars(fresh)) == set(LGMD(3).get_params())
+    assert set(vars(fresh)) == set(LGMD(**settings).get_params())
     with pytest.raises(NotFittedError):
         fresh.transform(complete)
-    fitted = LGMD(3).fit(gappy)
+    fitted = LGMD(**settings).fit(gappy)
     before = dict(vars(fitted))
     with pytest.raises(LGMDError):
         fitted.set_params(**parameters).fit(spoil(complete[:, :10]))
-    after = vars(fitted.set_params(**LGMD(3).get_params()))
+    after = vars(fitted.set_params(**LGMD(**settings).get_params()))
     assert after.keys() == before.keys()
     assert all(after[name] is before[name] for name in before if name.endswith("_"))
 
 
-def test_settings_and_names_are_checked_before_the_work(make_table, monkeypatch):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_settings_and_names_are_checked_before_the_work(make_table, monkeypatch, inference):
     from lgmd.estimators import factorization
 
     def too_late(*arguments):
@@ -54,10 +61,10 @@ def test_settings_and_names_are_checked_before_the_work(make_table, monkeypatch)
     monkeypatch.setattr(factorization, "initial_intercepts", too_late)
     complete, _ = make_table()
     with pytest.raises(InvalidParameterError, match="graph_updates must be at least 0"):
-        LGMD(3, graph_updates=-1).fit(complete)
+        LGMD(3, inference=inference, graph_updates=-1).fit(complete)
     mixed = pd.DataFrame(complete, columns=[0, *(f"day {j}" for j in range(1, 11))])
     with pytest.raises(TypeError, match="Feature names are only supported"):
-        LGMD(3).fit(mixed)
+        LGMD(3, inference=inference).fit(mixed)
 
 
 def test_gpca_that_fails_is_not_fitted(make_table):
@@ -74,7 +81,7 @@ def test_gpca_that_fails_is_not_fitted(make_table):
 def test_the_two_exact_updates_agree_by_their_public_names(make_table, make_precision, max_iter, tolerance):
     complete, _ = make_table(n=40, p=30, noise=0.5)
     graphs = {"sample_graph": make_precision(40, seed=1), "feature_graph": make_precision(30, seed=2)}
-    settings = {"max_iter": max_iter, "tol": 1e-15}
+    settings = {"inference": "map", "max_iter": max_iter, "tol": 1e-15}
     exact = LGMD(4, update="sylvester", **graphs, **settings).fit(complete).reconstruct()
     iterative = LGMD(4, update="cg", **graphs, **settings).fit(complete).reconstruct()
     np.testing.assert_allclose(iterative, exact, atol=tolerance)
@@ -82,22 +89,26 @@ def test_the_two_exact_updates_agree_by_their_public_names(make_table, make_prec
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("with_gaps", [False, True])
-def test_the_objective_falls_on_tables_with_large_graphs(make_table, with_gaps):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_the_objective_falls_on_tables_with_large_graphs(make_table, with_gaps, inference):
     table = make_table(n=420, p=350, noise=0.5)[int(with_gaps)]
-    objective = DGRMD(4, sample_penalty=5, feature_penalty=5, tol=1e-9, max_iter=25).fit(table).history_.objective
+    settings = {"inference": inference, "sample_penalty": 5, "feature_penalty": 5, "tol": 1e-9, "max_iter": 25}
+    objective = DGRMD(4, **settings).fit(table).history_.objective
+    assert len(objective) > 1
     assert np.all(np.diff(objective) <= 1e-10 * np.abs(objective[:-1]))
 
 
-def test_a_wide_sparse_table_is_never_made_dense(rng):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_a_wide_sparse_table_is_never_made_dense(rng, inference):
     n, p, n_entries = 100, 40_000, 60_000
     cells = np.unique(rng.integers(0, n * p, n_entries))
     cells = np.unique(np.concatenate([cells, np.arange(p) * n + rng.integers(0, n, p)]))
     table = scipy.sparse.csr_array((rng.standard_normal(len(cells)), (cells % n, cells // n)), shape=(n, p))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        PMF(2, max_iter=2).fit(table[:, :1000])
+        PMF(2, inference=inference, max_iter=2).fit(table[:, :1000])
         tracemalloc.start()
-        PMF(2, max_iter=2).fit(table)
+        PMF(2, inference=inference, max_iter=2).fit(table)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.8 * n * p * 8
@@ -107,7 +118,7 @@ def test_a_graph_and_its_penalty_are_told_apart_only_by_their_product(make_table
     _, gappy = make_table(n=20, p=16)
     A, B = make_precision(20, seed=1), make_precision(16, seed=2)
     models = [
-        LGMD(3, sample_graph=c * A, feature_graph=B, sample_penalty=1 / c, tol=1e-7).fit(gappy)
+        LGMD(3, inference="map", sample_graph=c * A, feature_graph=B, sample_penalty=1 / c, tol=1e-7).fit(gappy)
         for c in (1.0, 1e-4, 1e3)
     ]
     new = gappy[:5] + 0.1 * rng.standard_normal((5, 16))
@@ -117,10 +128,29 @@ def test_a_graph_and_its_penalty_are_told_apart_only_by_their_product(make_table
         np.testing.assert_allclose(model.reconstruct(new), models[0].reconstruct(new), atol=1e-6)
 
 
-def test_new_rows_have_the_marginal_prior_of_the_graph(make_table):
+@pytest.mark.parametrize("index", [0, 1])
+def test_the_scale_of_a_graph_is_learned_with_the_posterior(make_table, make_precision, rng, index):
+    table = make_table(n=20, p=16)[index]
+    A, B = make_precision(20, seed=1), make_precision(16, seed=2)
+    models = [LGMD(3, sample_graph=c * A, feature_graph=B, tol=1e-12).fit(table) for c in (1.0, 1e-4, 1e3)]
+    new = table[:5] + 0.1 * rng.standard_normal((5, 16))
+    for model in models[1:]:
+        assert model.rank_ == models[0].rank_
+        assert model.history_.objective[-1] == pytest.approx(models[0].history_.objective[-1], rel=1e-9)
+        for ours, theirs in zip(
+            (*model.reconstruct(return_std=True), *model.reconstruct(new, return_std=True)),
+            (*models[0].reconstruct(return_std=True), *models[0].reconstruct(new, return_std=True)),
+            strict=True,
+        ):
+            np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_new_rows_have_the_marginal_prior_of_the_graph(make_table, inference):
     _, gappy = make_table(n=20, p=16)
-    scaled = LGMD(3, sample_graph=100 * np.eye(20), feature_graph="none", tol=1e-14, max_iter=3000).fit(gappy)
-    plain = PMF(3, sample_penalty=100.0, tol=1e-14, max_iter=3000).fit(gappy)
+    settings = {"inference": inference, "tol": 1e-14, "max_iter": 3000}
+    scaled = LGMD(3, sample_graph=100 * np.eye(20), feature_graph="none", **settings).fit(gappy)
+    plain = PMF(3, sample_penalty=100.0, **settings).fit(gappy)
     np.testing.assert_allclose(scaled.reconstruct(gappy), plain.reconstruct(gappy), atol=1e-5)
     np.testing.assert_allclose(scaled.transform(gappy), scaled.sample_factors_, atol=1e-4)
 
@@ -140,80 +170,106 @@ def test_penalties_of_zero_work_and_the_objective_still_falls(rng, offset, inter
     assert np.all(np.isfinite(model.reconstruct()))
 
 
-def test_a_threshold_that_joins_everything_is_refused(make_table, monkeypatch, rng):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_a_threshold_that_joins_everything_is_refused(make_table, monkeypatch, inference):
     monkeypatch.setattr(threshold_module, "_MOST_EDGES", 50)
     with pytest.raises(
         InvalidParameterError, match=r"eta=0.0 joins more than 50 of the 780 pairs of 40 nodes.*Raise eta"
     ):
-        LGMD(3, sample_graph=ThresholdGraph(eta=0.0)).fit(make_table(n=40, p=30)[0])
+        LGMD(3, inference=inference, sample_graph=ThresholdGraph(eta=0.0)).fit(make_table(n=40, p=30)[0])
 
 
-def test_warnings_say_why_the_run_is_not_over(make_table):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_warnings_say_why_the_run_is_not_over(make_table, inference):
     complete, _ = make_table(n=30, p=25)
     with pytest.warns(ConvergenceWarning, match="had nothing to be compared with"):
-        PMF(3, max_iter=1).fit(complete)
+        PMF(3, inference=inference, max_iter=1).fit(complete)
     with pytest.warns(ConvergenceWarning, match="the graphs were learned 0 of 3 times"):
-        LGMD(3, max_iter=1).fit(complete)
+        LGMD(3, inference=inference, **LEARNED, max_iter=1).fit(complete)
     with pytest.warns(ConvergenceWarning, match="had nothing to be compared with"):
-        LGMD(3, max_iter=4, tol=1e-12).fit(complete)
+        LGMD(3, inference=inference, **LEARNED, max_iter=4, tol=1e-12).fit(complete)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_graphs_are_learned_even_where_the_factors_never_settle(make_table):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_graphs_are_learned_even_where_the_factors_never_settle(make_table, inference):
     _, gappy = make_table(n=40, p=30, missing=0.8, noise=1.0)
-    model = LGMD(10, max_iter=8, tol=1e-14, sample_penalty=0.01, feature_penalty=0.01).fit(gappy)
+    settings = {"inference": inference, **LEARNED, "sample_penalty": 0.01, "feature_penalty": 0.01}
+    model = LGMD(10, max_iter=8, tol=1e-14, **settings).fit(gappy)
     assert model.history_.graph_steps.sum() == 3
 
 
-def test_a_finished_run_is_not_run_on(make_table, tmp_path):
-    _, gappy = make_table()
+@pytest.mark.parametrize("graphs", [{}, LEARNED], ids=["no graphs", "learned graphs"])
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_finished_run_is_not_run_on(make_table, tmp_path, index, inference, graphs):
+    data = make_table()[index]
     path = tmp_path / "run.npz"
-    model = LGMD(3).fit(gappy, checkpoint=path)
+    model = LGMD(3, inference=inference, **graphs).fit(data, checkpoint=path)
     n_iter, table = model.n_iter_, model.reconstruct()
     for max_iter in (200, n_iter):
-        again = LGMD(3, max_iter=max_iter).fit(gappy, checkpoint=path)
+        again = LGMD(3, inference=inference, **graphs, max_iter=max_iter).fit(data, checkpoint=path)
         assert (again.n_iter_, again.converged_) == (n_iter, True)
         np.testing.assert_allclose(again.reconstruct(), table, atol=1e-10)
 
 
-def test_ctrl_c_before_the_first_iteration_leaves_the_starting_factors(make_table, monkeypatch):
-    from lgmd.solver import loop
-
+@pytest.mark.parametrize("inference", [MapInference, VariationalInference])
+@pytest.mark.parametrize("index", [0, 1])
+def test_ctrl_c_before_the_first_iteration_leaves_the_starting_factors(make_table, monkeypatch, index, inference):
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(loop, "_sweep", interrupted)
+    monkeypatch.setattr(inference, "prepare", lambda *arguments: interrupted)
+    name = "map" if inference is MapInference else "variational"
+    table = make_table()[index]
     with pytest.warns(ConvergenceWarning, match="before its first iteration ended"):
-        model = PMF(3).fit(make_table()[1])
+        model = PMF(3, inference=name).fit(table)
     assert model.n_iter_ == 0
+    assert model.status_ == "interrupted"
     assert np.all(np.isfinite(model.reconstruct()))
+    if name == "variational":
+        assert np.all(np.isfinite(model.reconstruct(return_std=True)[1]))
+        assert np.all(np.isfinite(model.reconstruct(table, return_std=True)[1]))
 
 
-def test_ctrl_c_while_the_start_is_made_leaves_the_estimator_as_it_was(make_table, monkeypatch):
-    from lgmd.estimators import factorization
-
+@pytest.mark.parametrize("inference", [MapInference, VariationalInference])
+def test_ctrl_c_while_the_start_is_made_leaves_the_estimator_as_it_was(make_table, monkeypatch, tmp_path, inference):
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(factorization, "initial_state", interrupted)
-    model = PMF(3)
+    monkeypatch.setattr(inference, "start", interrupted)
+    model = PMF(3, inference="map" if inference is MapInference else "variational")
     with pytest.raises(KeyboardInterrupt):
-        model.fit(make_table()[1])
+        model.fit(make_table()[1], checkpoint=tmp_path / "run.npz")
     assert set(vars(model)) == set(model.get_params())
+    assert not list(tmp_path.iterdir())
 
 
 def test_error_bars_need_a_posterior(make_table):
-    model = PMF(3).fit(make_table()[1])
-    for ask in (lambda: model.reconstruct(return_std=True), lambda: model.predict(0, 0, return_std=True)):
-        with pytest.raises(InvalidParameterError, match="return_std=True needs a posterior"):
-            ask()
-
-
-def test_rows_without_any_entry_get_the_prior_mean(make_table):
     _, gappy = make_table()
-    model = PMF(3, allow_empty=True).fit(gappy)
-    np.testing.assert_array_equal(model.transform(np.full((1, 11), np.nan)), np.zeros((1, 3)))
-    filled = LGMDImputer(PMF(3, allow_empty=True)).fit(gappy).transform(np.full((2, 11), np.nan))
+    model = PMF(3).fit(gappy)
+    asks = (
+        lambda: model.reconstruct(return_std=True),
+        lambda: model.reconstruct(gappy, return_std=True),
+        lambda: model.predict(0, 0, return_std=True),
+        lambda: model.transform(gappy, return_std=True),
+        lambda: LGMDImputer(PMF(3)).fit_transform(gappy, return_std=True),
+        lambda: LGMDImputer(PMF(3)).fit(gappy).transform(gappy, return_std=True),
+    )
+    for ask in asks:
+        with pytest.raises(InvalidParameterError, match=r"return_std=True needs a posterior.*inference=.variational."):
+            ask()
+    with pytest.raises(InvalidParameterError, match=r"sample_posterior needs a posterior.*inference=.variational."):
+        model.sample_posterior()
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_rows_without_any_entry_get_the_prior_mean(make_table, inference):
+    _, gappy = make_table()
+    model = PMF(3, inference=inference, allow_empty=True).fit(gappy)
+    np.testing.assert_array_equal(model.transform(np.full((1, 11), np.nan)), np.zeros((1, model.rank_)))
+    imputer = LGMDImputer(PMF(3, inference=inference, allow_empty=True)).fit(gappy)
+    filled = imputer.transform(np.full((2, 11), np.nan))
     np.testing.assert_allclose(filled[0], model.intercept_ + model.feature_intercepts_)
 
 
@@ -223,10 +279,27 @@ def test_a_table_of_noise_under_a_heavy_penalty_has_rank_one_of_nothing(rng):
     np.testing.assert_allclose(model.sample_factors_, 0, atol=1e-6)
 
 
-def test_variances_beyond_the_range_of_floats_are_infinite(make_table):
-    model = PMF(3).fit(make_table()[0] * 1e160)
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_a_table_of_noise_has_a_posterior_of_rank_one_of_nothing(rng, missing):
+    noise = rng.standard_normal((50, 40))
+    table = np.where(rng.random(noise.shape) < missing, np.nan, noise)
+    model = LGMD(3).fit(table)
+    assert model.rank_ == 1
+    assert np.abs(model.reconstruct() - model.intercept_).max() < 0.2
+    assert model.noise_variance_ == pytest.approx(1.0, rel=0.1)
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("index", [0, 1])
+def test_variances_beyond_the_range_of_floats_are_infinite(make_table, index, inference):
+    table = make_table()[index] * 1e160
+    model = PMF(3, inference=inference).fit(table)
     assert model.noise_variance_ == np.inf
     assert np.all(np.isfinite(model.reconstruct()))
+    assert np.all(np.isfinite(model.reconstruct(table)))
+    assert np.isfinite(model.score(table))
+    if inference == "variational":
+        assert np.all(np.isfinite(model.reconstruct(return_std=True)[1]))
 
 
 @pytest.mark.parametrize(
@@ -242,6 +315,11 @@ def test_variances_beyond_the_range_of_floats_are_infinite(make_table):
         (DGRMD(3, ridge=np.inf), "ridge .*must be finite"),
         (LGMD(3, sample_graph=ThresholdGraph(eta="high")), "eta must be a number"),
         (LGMD(3, sample_graph=ThresholdGraph(density="high")), "density must be a number"),
+        (LGMD(3, update=None), "update=None belongs to inference"),
+        (LGMD(3, inference=None), "inference must be one of"),
+        (LGMD(3, noise=0.1), "noise must be one of"),
+        (LGMD(3, likelihood=["student"]), "likelihood must be one of"),
+        (LGMD(3, covariance=None), "covariance must be one of"),
     ],
 )
 def test_parameters_of_the_wrong_kind_are_refused(make_table, model, message):
@@ -249,20 +327,23 @@ def test_parameters_of_the_wrong_kind_are_refused(make_table, model, message):
         model.fit(make_table()[0])
 
 
-def test_functions_and_methods_refuse_the_wrong_kind(make_table):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_functions_and_methods_refuse_the_wrong_kind(make_table, inference):
     for eta in ("high", np.inf):
         with pytest.raises(InvalidParameterError, match="eta must"):
             threshold_precision(np.eye(3), eta)
-    model = PMF(3).fit(make_table()[0])
+    model = PMF(3, inference=inference).fit(make_table()[0])
     with pytest.raises(InvalidDataError, match=r"sample_intercepts have shape \(2,\), but 3 rows need shape \(3,\)"):
         model.inverse_transform(np.ones((3, 3)), [1.0, 2.0])
     with pytest.raises(InvalidDataError, match=r"pass an array of shape \(m, 2\)"):
         GPCA(2).fit(make_table()[0]).inverse_transform(np.ones((3, 3)))
 
 
-def test_a_graph_may_be_a_list_of_lists(make_table, tmp_path):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_a_graph_may_be_a_list_of_lists(make_table, tmp_path, inference):
     complete, _ = make_table()
-    from_list = LGMD(3, sample_graph=np.eye(14).tolist()).fit(complete)
-    np.testing.assert_allclose(from_list.reconstruct(), LGMD(3, sample_graph=np.eye(14)).fit(complete).reconstruct())
+    from_list = LGMD(3, inference=inference, sample_graph=np.eye(14).tolist()).fit(complete)
+    from_array = LGMD(3, inference=inference, sample_graph=np.eye(14)).fit(complete)
+    np.testing.assert_allclose(from_list.reconstruct(), from_array.reconstruct())
     from_list.save(tmp_path / "model.npz")
     np.testing.assert_array_equal(LGMD.load(tmp_path / "model.npz").reconstruct(), from_list.reconstruct())

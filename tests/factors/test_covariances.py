@@ -103,7 +103,7 @@ def test_between_is_the_block_of_a_pair(form, rng):
     rows, others = np.array([0, 3, 3, 6, 2]), np.array([1, 3, 0, 5, 2])
     close(found.between(rows, others), dense[rows, :, others, :])
     if form is spectral:
-        # Rows are not independent here, and the block of (i, j) is the transposed one of (j, i).
+        # Rows are not independent here.
         assert np.abs(found.between(np.array([0]), np.array([1]))).max() > 0.01
 
 

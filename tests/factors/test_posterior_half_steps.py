@@ -733,6 +733,13 @@ def test_an_independent_posterior_keeps_the_variances(form, rng):
     assert isinstance(independent.covariance, DiagonalCovariances)
 
 
+def test_an_independent_posterior_does_not_keep_a_determinant_that_is_not_its_own(rng):
+    posterior, dense = random_posterior(rng, "one each")
+    independent = posterior.independent()
+    variances = np.diagonal(dense[EVERY_ROW, :, EVERY_ROW, :], axis1=1, axis2=2)
+    assert np.isnan(independent.logdet) or independent.logdet == pytest.approx(np.log(variances).sum(), rel=1e-11)
+
+
 # Error bars of predicted entries.
 
 SIDES = [("one each", "one each"), ("shared", "spectral"), ("diagonal", "diagonal"), ("diagonal", "one each")]

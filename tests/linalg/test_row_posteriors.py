@@ -464,6 +464,22 @@ def test_an_intercept_that_is_not_there_does_not_count_however_small_the_noise(t
     np.testing.assert_allclose(found.logdet[rows], expected.logdet[rows], rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_small_residuals_are_not_lost_beside_large_entries(dtype):
+    case = make_case(2, dtype=dtype, weighted=False, counts=(131,) * 9)
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((9, 3))
+    rows = np.repeat(np.arange(9), 131)
+    w = case.mean[case.entries.indices].astype(float)
+    exact = np.einsum("ea,ea->e", X[rows, :2], w[:, :2]) + X[rows, 2] + w[:, 2] + SHIFT
+    # A thousandth of what the factors explain is left: far above the rounding of a single entry.
+    case.entries.values[:] = exact + 1e-3 * rng.standard_normal(len(exact))
+    case = case._replace(covariance=0 * case.covariance, tau=np.full(9, 1e6))
+    found, expected = posteriors(case), brute_force(case)
+    np.testing.assert_allclose(expected.squares, 131e-6 * case.column_weights.mean(), rtol=0.5)
+    np.testing.assert_allclose(found.squares, expected.squares, rtol=0.02)
+
+
 def test_what_is_not_a_number_stays_in_its_row():
     case = make_case(2)
     for row, offset in ((3, 0), (5, 8)):  # in a round of four, and in what is left

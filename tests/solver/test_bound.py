@@ -98,7 +98,7 @@ def test_the_bound_never_falls_from_a_random_start(
     for seed, intercept in enumerate(INTERCEPTS):
         settings = {"intercept": intercept, "noise": noise, "likelihood": likelihood}
         problem = inference(table, 5, diagonal=covariance == "diagonal", **settings, **graphs)
-        objective, state = run(problem, random_start(problem, seed), 12)
+        objective, state = run(problem, random_start(problem, seed), 8)
         assert objective[0] - objective[-1] > 1.0  # there was something to climb
         assert_never_rises(objective, problem.data.n_observed)
         assert 1 <= state.samples.rank <= 5

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from lgmd._typing import FloatArray, IntArray
+from lgmd.linalg import row_kernels
 from lgmd.linalg.packed import packed_size
-from lgmd.linalg.row_systems import FASTMATH, Entries
+from lgmd.linalg.row_systems import Entries
 from lgmd.linalg.threads import even_blocks, map_blocks
 
 __all__ = [
@@ -37,13 +37,6 @@ __all__ = [
     "posteriors_of_sums",
     "second_moments",
 ]
-
-
-# Rows whose small systems are solved side by side.
-_LANES = 8
-
-# Entries that are summed in the precision of the storage before double precision takes over.
-_PART = 64
 
 
 class RowPrior(NamedTuple):
@@ -85,432 +78,6 @@ class RowPosteriors(NamedTuple):
     """Sum of the weights, (rows,)."""
 
 
-@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def _accumulate(first, last, indices, values, weights, shift, moments, part, sums, right):  # type: ignore[no-untyped-def]
-    """Add up one row's entries; return their weighted sum of squares.
-
-    ``part`` holds the sums of a few entries in the precision of ``moments``, which is what makes this fast; ``sums``
-    gathers them in double precision.
-    """
-    size, order = moments.shape[1], len(right)
-    sums[:] = 0
-    right[:] = 0
-    squares = 0.0
-    ones = (order - 2) * (order - 1) // 2  # where the products with the constant begin
-    own = (order - 1) * order // 2 + order - 2  # the intercept times the constant
-    weighted = len(weights) > 0
-    entry = first
-    while entry < last:
-        stop = min(entry + _PART, last)
-        part[:] = 0
-        # Four entries a turn: the sums are then loaded and stored once for four of them.
-        while entry + 4 <= stop:
-            m0, m1 = moments[indices[entry]], moments[indices[entry + 1]]
-            m2, m3 = moments[indices[entry + 2]], moments[indices[entry + 3]]
-            y0, y1 = values[entry] - shift, values[entry + 1] - shift
-            y2, y3 = values[entry + 2] - shift, values[entry + 3] - shift
-            if weighted:
-                u0, u1, u2, u3 = weights[entry], weights[entry + 1], weights[entry + 2], weights[entry + 3]
-                for b in range(size):
-                    part[b] += (u0 * m0[b] + u1 * m1[b]) + (u2 * m2[b] + u3 * m3[b])
-                squares += m0[ones + order - 2] * u0 * y0 * y0 + m1[ones + order - 2] * u1 * y1 * y1
-                squares += m2[ones + order - 2] * u2 * y2 * y2 + m3[ones + order - 2] * u3 * y3 * y3
-                y0, y1, y2, y3 = u0 * y0, u1 * y1, u2 * y2, u3 * y3
-            else:
-                for b in range(size):
-                    part[b] += (m0[b] + m1[b]) + (m2[b] + m3[b])
-                squares += m0[ones + order - 2] * y0 * y0 + m1[ones + order - 2] * y1 * y1
-                squares += m2[ones + order - 2] * y2 * y2 + m3[ones + order - 2] * y3 * y3
-            for a in range(order - 1):
-                right[a] += (y0 * m0[ones + a] + y1 * m1[ones + a]) + (y2 * m2[ones + a] + y3 * m3[ones + a])
-            right[order - 1] += y0 * m0[own] + y1 * m1[own] + y2 * m2[own] + y3 * m3[own]
-            entry += 4
-        while entry < stop:
-            m0 = moments[indices[entry]]
-            y0 = values[entry] - shift
-            if weighted:
-                u0 = weights[entry]
-                for b in range(size):
-                    part[b] += u0 * m0[b]
-                squares += u0 * m0[ones + order - 2] * y0 * y0
-                y0 = u0 * y0
-            else:
-                for b in range(size):
-                    part[b] += m0[b]
-                squares += m0[ones + order - 2] * y0 * y0
-            for a in range(order - 1):
-                right[a] += y0 * m0[ones + a]
-            right[order - 1] += y0 * m0[own]
-            entry += 1
-        for b in range(size):
-            sums[b] += part[b]
-    return squares
-
-
-@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def _accumulate_diagonal(first, last, indices, values, weights, shift, moments, part, sums, right):  # type: ignore[no-untyped-def]
-    """The same from means and variances of independent numbers, see :func:`diagonal_moments`."""
-    order = len(right)
-    sums[:] = 0
-    right[:] = 0
-    squares = 0.0
-    weighted = len(weights) > 0
-    for entry in range(first, last):
-        h = moments[indices[entry]]
-        y = values[entry] - shift
-        u = weights[entry] if weighted else 1.0
-        position = 0
-        for a in range(order):
-            scaled = u * h[a]
-            for b in range(a + 1):
-                sums[position + b] += scaled * h[b]
-            position += a + 1
-            sums[position - 1] += u * h[order + a]
-        root = h[order - 2]
-        squares += u * root * root * y * y
-        for a in range(order):
-            right[a] += u * y * root * h[a]
-    return squares
-
-
-@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def _factor(sums, tau, scale, factors, intercept, lower, diagonal):  # type: ignore[no-untyped-def]
-    """Cholesky factors of the posterior precisions of several rows at once, and the diagonals of the precisions."""
-    d = len(lower)
-    rounding = d * np.finfo(np.float64).eps
-    for a in range(d):
-        start = a * (a + 1) // 2
-        for b in range(a + 1):
-            for lane in range(_LANES):
-                lower[a, b, lane] = tau[lane] * sums[start + b, lane]
-        if a < d - 1:
-            for lane in range(_LANES):
-                lower[a, a, lane] += scale[lane] * factors[a]
-        elif intercept >= 0:
-            for lane in range(_LANES):
-                lower[a, a, lane] += intercept
-        else:
-            lower[a, :a] = 0.0
-            lower[a, a] = 1.0
-        for lane in range(_LANES):
-            diagonal[a, lane] = lower[a, a, lane]
-    for a in range(d):
-        for b in range(a):
-            for c in range(b):
-                for lane in range(_LANES):
-                    lower[a, b, lane] -= lower[a, c, lane] * lower[b, c, lane]
-            for lane in range(_LANES):
-                lower[a, b, lane] /= lower[b, b, lane]
-        for c in range(a):
-            for lane in range(_LANES):
-                lower[a, a, lane] -= lower[a, c, lane] * lower[a, c, lane]
-        for lane in range(_LANES):
-            # Priors are positive: a pivot can only fail by round-off.
-            pivot = max(lower[a, a, lane], rounding * diagonal[a, lane])
-            lower[a, a, lane] = np.sqrt(pivot)
-
-
-@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def _invert(lower, intercept, inverse, covariance, logdet):  # type: ignore[no-untyped-def]
-    """Packed covariances from Cholesky factors of the precisions, and their log-determinants."""
-    d = len(lower)
-    logdet[:] = 0.0
-    for a in range(d):
-        # Row a of `inverse` is column a of L^-1.
-        for lane in range(_LANES):
-            inverse[a, a, lane] = 1.0 / lower[a, a, lane]
-            logdet[lane] -= 2.0 * np.log(lower[a, a, lane])
-        for c in range(a + 1, d):
-            inverse[a, c] = 0.0
-            for m in range(a, c):
-                for lane in range(_LANES):
-                    inverse[a, c, lane] -= lower[c, m, lane] * inverse[a, m, lane]
-            for lane in range(_LANES):
-                inverse[a, c, lane] /= lower[c, c, lane]
-    for a in range(d):
-        start = a * (a + 1) // 2
-        for b in range(a + 1):
-            covariance[start + b] = 0.0
-            for c in range(a, d):
-                for lane in range(_LANES):
-                    covariance[start + b, lane] += inverse[a, c, lane] * inverse[b, c, lane]
-    if intercept < 0:
-        covariance[d * (d + 1) // 2 - 1] = 0.0
-
-
-@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def _invert_diagonal(diagonal, intercept, covariance, logdet):  # type: ignore[no-untyped-def]
-    """The same for numbers that are taken as independent: zero off the diagonal."""
-    d = len(diagonal)
-    covariance[:] = 0.0
-    logdet[:] = 0.0
-    for a in range(d):
-        for lane in range(_LANES):
-            logdet[lane] -= np.log(diagonal[a, lane])
-            covariance[(a + 1) * (a + 2) // 2 - 1, lane] = 1.0 / diagonal[a, lane]
-    if intercept < 0:
-        covariance[d * (d + 1) // 2 - 1] = 0.0
-
-
-@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def _solve(lower, sums, right, tau, intercept, mean):  # type: ignore[no-untyped-def]
-    """Posterior means from Cholesky factors of the precisions."""
-    d = len(lower)
-    start = d * (d + 1) // 2
-    for a in range(d):
-        for lane in range(_LANES):
-            mean[a, lane] = tau[lane] * (right[a, lane] - sums[start + a, lane])
-    if intercept < 0:
-        mean[d - 1] = 0.0
-    for a in range(d):
-        for b in range(a):
-            for lane in range(_LANES):
-                mean[a, lane] -= lower[a, b, lane] * mean[b, lane]
-        for lane in range(_LANES):
-            mean[a, lane] /= lower[a, a, lane]
-    for a in range(d - 1, -1, -1):
-        for lane in range(_LANES):
-            mean[a, lane] /= lower[a, a, lane]
-        for b in range(a):
-            for lane in range(_LANES):
-                mean[b, lane] -= lower[a, b, lane] * mean[a, lane]
-
-
-@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def _expect(sums, right, mean, covariance, squares, residual, weight):  # type: ignore[no-untyped-def]
-    """Turn sums of squares of the entries into those expected of the residuals; residuals of the mean; weights."""
-    d = len(mean)
-    for lane in range(_LANES):
-        squares[lane] -= 2.0 * right[d, lane]
-        residual[lane] = right[d - 1, lane]
-    position = 0
-    for a in range(d):
-        for lane in range(_LANES):
-            squares[lane] -= 2.0 * mean[a, lane] * right[a, lane]
-        for b in range(a):
-            for lane in range(_LANES):
-                moment = mean[a, lane] * mean[b, lane] + covariance[position, lane]
-                squares[lane] += 2.0 * sums[position, lane] * moment
-            position += 1
-        for lane in range(_LANES):
-            squares[lane] += sums[position, lane] * (mean[a, lane] * mean[a, lane] + covariance[position, lane])
-        position += 1
-    for a in range(d):
-        for lane in range(_LANES):
-            squares[lane] += 2.0 * sums[position, lane] * mean[a, lane]
-        position += 1
-    start = (d - 1) * d // 2
-    for lane in range(_LANES):
-        squares[lane] += sums[position, lane]
-        weight[lane] = sums[start + d - 1, lane]
-        residual[lane] -= sums[position - 1, lane]
-    for a in range(d):
-        for lane in range(_LANES):
-            residual[lane] -= sums[start + a, lane] * mean[a, lane]
-
-
-@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def _posteriors_of_rows(  # type: ignore[no-untyped-def]
-    start,
-    stop,
-    rows,
-    indptr,
-    indices,
-    values,
-    weights,
-    shift,
-    moments,
-    independent,
-    tau,
-    scale,
-    factors,
-    intercept,
-    mean,
-    covariance,
-    logdet,
-    squares,
-    residual,
-    weight,
-):
-    d = mean.shape[1]
-    diagonal = covariance.shape[1] == d
-    size = d * (d + 1) // 2
-    own, part, towards = np.empty(size + d + 1), np.empty(size + d + 1, moments.dtype), np.empty(d + 1)
-    # Eight rows are solved side by side: a vector instruction then does one operation for all of them.
-    sums, right = np.zeros((size + d + 1, _LANES)), np.zeros((d + 1, _LANES))
-    lower, inverse = np.empty((d, d, _LANES)), np.empty((d, d, _LANES))
-    precisions, solution, spread = np.empty((d, _LANES)), np.empty((d, _LANES)), np.empty((size, _LANES))
-    scalars = np.zeros((6, _LANES))
-    own_tau, own_scale, own_logdet, own_squares, own_residual, own_weight = scalars
-    for group in range(start, stop, _LANES):
-        n_rows = min(_LANES, stop - group)
-        for lane in range(_LANES):
-            # The last group is filled up with copies of its last row.
-            i = rows[group + min(lane, n_rows - 1)]
-            if lane < n_rows:
-                first, last = indptr[i], indptr[i + 1]
-                if independent:
-                    total = _accumulate_diagonal(
-                        first, last, indices, values, weights, shift, moments, part, own, towards
-                    )
-                else:
-                    total = _accumulate(first, last, indices, values, weights, shift, moments, part, own, towards)
-            sums[:, lane] = own
-            right[:, lane] = towards
-            own_squares[lane] = total
-            own_tau[lane] = tau[i]
-            own_scale[lane] = scale[i]
-        _factor(sums, own_tau, own_scale, factors, intercept, lower, precisions)
-        if diagonal:
-            _invert_diagonal(precisions, intercept, spread, own_logdet)
-        else:
-            _invert(lower, intercept, inverse, spread, own_logdet)
-        _solve(lower, sums, right, own_tau, intercept, solution)
-        _expect(sums, right, solution, spread, own_squares, own_residual, own_weight)
-        for lane in range(n_rows):
-            i = rows[group + lane]
-            for a in range(d):
-                mean[i, a] = solution[a, lane]
-            if diagonal:
-                for a in range(d):
-                    covariance[i, a] = spread[(a + 1) * (a + 2) // 2 - 1, lane]
-            else:
-                for b in range(size):
-                    covariance[i, b] = spread[b, lane]
-            logdet[i] = own_logdet[lane]
-            squares[i] = own_squares[lane]
-            residual[i] = own_residual[lane]
-            weight[i] = own_weight[lane]
-
-
-@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def _accumulate_rows(  # type: ignore[no-untyped-def]
-    start, stop, rows, indptr, indices, values, weights, shift, moments, independent, sums, right, squares
-):
-    part = np.empty(sums.shape[1], moments.dtype)
-    for position in range(start, stop):
-        i = rows[position]
-        first, last = indptr[i], indptr[i + 1]
-        own, towards = sums[position], right[position]
-        if independent:
-            total = _accumulate_diagonal(first, last, indices, values, weights, shift, moments, part, own, towards)
-        else:
-            total = _accumulate(first, last, indices, values, weights, shift, moments, part, own, towards)
-        squares[position] = total
-
-
-@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def _posteriors_of_sums(  # type: ignore[no-untyped-def]
-    start, stop, all_sums, all_right, tau, scale, factors, intercept, all_lower, mean, covariance, logdet
-):
-    d = mean.shape[1]
-    size = d * (d + 1) // 2
-    shared, diagonal = len(all_sums) == 1, covariance.shape[1] == d
-    sums, right = np.zeros((size + d + 1, _LANES)), np.zeros((d + 1, _LANES))
-    lower, inverse = np.empty((d, d, _LANES)), np.empty((d, d, _LANES))
-    precisions, solution, spread = np.empty((d, _LANES)), np.empty((d, _LANES)), np.empty((size, _LANES))
-    scalars = np.zeros((3, _LANES))
-    own_tau, own_scale, own_logdet = scalars
-    for group in range(start, stop, _LANES):
-        n_rows = min(_LANES, stop - group)
-        for lane in range(_LANES):
-            i = group + min(lane, n_rows - 1)
-            sums[:, lane] = all_sums[0 if shared else i]
-            right[:, lane] = all_right[i]
-            own_tau[lane] = tau[i]
-            own_scale[lane] = scale[i]
-        _factor(sums, own_tau, own_scale, factors, intercept, lower, precisions)
-        if diagonal:
-            _invert_diagonal(precisions, intercept, spread, own_logdet)
-        else:
-            _invert(lower, intercept, inverse, spread, own_logdet)
-        _solve(lower, sums, right, own_tau, intercept, solution)
-        for lane in range(n_rows):
-            i = group + lane
-            for a in range(d):
-                mean[i, a] = solution[a, lane]
-                for b in range(a + 1):
-                    all_lower[i, a, b] = lower[a, b, lane]
-            if diagonal:
-                for a in range(d):
-                    covariance[i, a] = spread[(a + 1) * (a + 2) // 2 - 1, lane]
-            else:
-                for b in range(size):
-                    covariance[i, b] = spread[b, lane]
-            logdet[i] = own_logdet[lane]
-
-
-@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def _expected_squares(start, stop, all_sums, all_right, total, mean, covariance, squares, residual, weight):  # type: ignore[no-untyped-def]
-    d = mean.shape[1]
-    size = d * (d + 1) // 2
-    sums, right = np.zeros((size + d + 1, _LANES)), np.zeros((d + 1, _LANES))
-    solution, spread = np.empty((d, _LANES)), np.zeros((size, _LANES))
-    scalars = np.zeros((3, _LANES))
-    own_squares, own_residual, own_weight = scalars
-    for group in range(start, stop, _LANES):
-        n_rows = min(_LANES, stop - group)
-        for lane in range(_LANES):
-            i = group + min(lane, n_rows - 1)
-            sums[:, lane] = all_sums[i]
-            right[:, lane] = all_right[i]
-            own_squares[lane] = total[i]
-            solution[:, lane] = mean[i]
-            if covariance.shape[1] == d:
-                for a in range(d):
-                    spread[(a + 1) * (a + 2) // 2 - 1, lane] = covariance[i, a]
-            else:
-                spread[:, lane] = covariance[i]
-        _expect(sums, right, solution, spread, own_squares, own_residual, own_weight)
-        for lane in range(n_rows):
-            squares[group + lane] = own_squares[lane]
-            residual[group + lane] = own_residual[lane]
-            weight[group + lane] = own_weight[lane]
-
-
-@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def _second_moments(start, stop, mean, covariance, weights, out):  # type: ignore[no-untyped-def]
-    k = mean.shape[1] - 1
-    common = len(covariance) == 1
-    for i in range(start, stop):
-        x, row, weight = mean[i], out[i], weights[i]
-        spread = covariance[0] if common else covariance[i]
-        position = 0
-        for a in range(k):
-            for b in range(a + 1):
-                row[position] = weight * (x[a] * x[b] + spread[position])
-                position += 1
-        own = position
-        for a in range(k):
-            row[position] = weight * x[a]
-            position += 1
-        row[position] = weight
-        position += 1
-        for a in range(k):
-            row[position] = weight * (x[a] * x[k] + spread[own + a])
-            position += 1
-        row[position] = weight * x[k]
-        row[position + 1] = weight * (x[k] * x[k] + spread[own + k])
-
-
-@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def _entry_squares(start, stop, indptr, indices, values, shift, X, row_moments, W, column_moments, out):  # type: ignore[no-untyped-def]
-    k, size = X.shape[1] - 1, row_moments.shape[1]
-    for i in range(start, stop):
-        x, own = X[i], row_moments[i]
-        for entry in range(indptr[i], indptr[i + 1]):
-            j = indices[entry]
-            w, other = W[j], column_moments[j]
-            predicted = x[k] + w[k]
-            for a in range(k):
-                predicted += x[a] * w[a]
-            residual = values[entry] - shift - predicted
-            spread = 0.0
-            for b in range(size):
-                spread += own[b] * other[b]
-            out[entry] = residual * residual + spread
-
-
 def second_moments(mean: FloatArray, covariance: FloatArray, weights: FloatArray) -> FloatArray:
     """Weighted ``E[h h']`` of each row, ``h = (factors, 1, intercept)``, packed.
 
@@ -529,7 +96,9 @@ def second_moments(mean: FloatArray, covariance: FloatArray, weights: FloatArray
     out = np.empty((n, packed_size(d + 1)), mean.dtype)
     weights = weights.astype(mean.dtype, copy=False)
     map_blocks(
-        lambda start, stop: _second_moments(start, stop, mean, covariance, weights, out), even_blocks(n), work=out.size
+        lambda start, stop: row_kernels.second_moments(start, stop, mean, covariance, weights, out),
+        even_blocks(n),
+        work=out.size,
     )
     return out
 
@@ -587,7 +156,7 @@ def posteriors_of_rows(
     """
     everything = len(rows) == len(entries.indptr) - 1
     map_blocks(
-        lambda start, stop: _posteriors_of_rows(
+        lambda start, stop: row_kernels.posteriors_of_rows(
             start,
             stop,
             rows,
@@ -624,7 +193,7 @@ def accumulate_rows(
     out = RowSums(np.empty((m, packed_size(k + 2))), np.empty((m, k + 2)), np.empty(m))
     everything = m == len(entries.indptr) - 1
     map_blocks(
-        lambda start, stop: _accumulate_rows(
+        lambda start, stop: row_kernels.accumulate_rows(
             start,
             stop,
             rows,
@@ -660,7 +229,7 @@ def posteriors_of_sums(
     mean, covariance = np.empty((n, d)), np.empty((n, d if diagonal else packed_size(d)))
     logdet, lower = np.empty(n), np.zeros((n, d, d))
     map_blocks(
-        lambda start, stop: _posteriors_of_sums(
+        lambda start, stop: row_kernels.posteriors_of_sums(
             start,
             stop,
             sums.moments,
@@ -687,7 +256,7 @@ def expected_squares(
     n = len(mean)
     squares, residual, weight = np.empty(n), np.empty(n), np.empty(n)
     map_blocks(
-        lambda start, stop: _expected_squares(
+        lambda start, stop: row_kernels.expected_squares(
             start, stop, sums.moments, sums.right, sums.squares, mean, covariance, squares, residual, weight
         ),
         even_blocks(n),
@@ -718,7 +287,7 @@ def entry_squares(
     """
     out = np.empty(len(entries.values))
     map_blocks(
-        lambda start, stop: _entry_squares(
+        lambda start, stop: row_kernels.entry_squares(
             start,
             stop,
             entries.indptr,

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils import check_random_state
 
-from lgmd._typing import Array, FloatArray, IntArray, RandomState
+from lgmd._typing import Array, FloatArray, RandomState
 from lgmd.exceptions import DivergenceError
 from lgmd.factors import (
     Intercepts,
@@ -27,24 +27,19 @@ from lgmd.factors import (
     NoiseModel,
     RowCovariances,
     SidePosterior,
-    TablePosterior,
     VariationalHalf,
     VariationalStart,
     analytic_start,
-    balancing,
     prepare_posterior,
     singular_start,
-    translation,
 )
 from lgmd.factors.storage import pack_noise, pack_posterior, unpack_noise, unpack_posterior
 from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner, NoGraph
 from lgmd.observed import Observed
 from lgmd.solver.problem import FEATURES, SAMPLES, Iteration
+from lgmd.solver.variational_state import VariationalState, balanced, without_dead_columns
 
 __all__ = ["VariationalInference", "VariationalState"]
-
-# A column whose mean holds less than this share of its second moment, on either side, says nothing.
-_DEAD = 1e-3
 
 # Share of the variance that the bold start takes for noise.
 _BOLD = 0.1
@@ -63,53 +58,6 @@ class _Iterate(Protocol):
     def __call__(self, state: VariationalState, *, hold_noise: bool) -> tuple[VariationalState, dict[str, float]]:
         """The next state and the terms of its objective."""
         ...
-
-
-@dataclass(frozen=True)
-class VariationalState:
-    """Where the inference stands.
-
-    Attributes
-    ----------
-    samples, features : SidePosterior
-    overall : float
-        The overall mean.
-    noise : Noise
-    sample_graph, feature_graph : GraphEstimate
-    """
-
-    samples: SidePosterior
-    features: SidePosterior
-    overall: float
-    noise: Noise
-    sample_graph: GraphEstimate
-    feature_graph: GraphEstimate
-
-    @property
-    def X(self) -> FloatArray:  # noqa: N802
-        """Means of the row factors."""
-        return self.samples.factors
-
-    @property
-    def W(self) -> FloatArray:  # noqa: N802
-        """Means of the column factors."""
-        return self.features.factors
-
-    @property
-    def T(self) -> VariationalState:  # noqa: N802
-        """The same for the transposed table."""
-        return VariationalState(
-            self.features, self.samples, self.overall, self.noise.T, self.feature_graph, self.sample_graph
-        )
-
-    def posterior(self, new_row_variance: float) -> TablePosterior:
-        """What a run leaves behind, with the sign of each column set by the largest entry of W's."""
-        k, W = self.features.rank, self.features.factors
-        leading = W[np.abs(W).argmax(axis=0), np.arange(k)]
-        signs = np.diag(np.append(np.where(leading < 0, -1.0, 1.0), 1.0))
-        samples, features = (side.transformed(signs).applied() for side in (self.samples, self.features))
-        noise = replace(self.noise, weights=np.empty(0), other_weights=np.empty(0))
-        return TablePosterior(samples, features, self.overall, noise, new_row_variance)
 
 
 @dataclass(frozen=True)
@@ -176,7 +124,11 @@ class VariationalInference:
         """
         n, p = self.data.shape
         if n < p:
-            return self.T._start_from_sample(intercepts.T, graphs[::-1], random_state).T
+            state = self.T._start_from_sample(intercepts.T, graphs[::-1], random_state).T
+            # Iterations begin with the rows, for which the columns have to be known.
+            update = prepare_posterior(self._feature_half(graphs[1]))
+            step = update(state.features, state.samples, state.noise.T, state.overall)
+            return replace(state, features=step.posterior)
         size = max(self.n_components, int(n * _SAMPLE_ENTRIES / self.data.n_observed))
         rows = np.sort(check_random_state(random_state).choice(n, size, replace=False))
         part = replace(self, data=self.data.rows(rows), sample_learner=NoGraph())
@@ -239,29 +191,12 @@ class VariationalInference:
     def learn_graphs(self, state: VariationalState) -> VariationalState:
         """The graphs anew from the second moments of the factors."""
         noise = state.noise
-        for_samples = self._moments(self.data, state.sample_graph, state.samples, state.features, noise)
-        for_features = self._moments(self.data.T, state.feature_graph, state.features, state.samples, noise.T)
+        for_samples = _moments(self._sample_half(state.sample_graph), state.samples, state.features, noise)
+        for_features = _moments(self._feature_half(state.feature_graph), state.features, state.samples, noise.T)
         return replace(
             state,
             sample_graph=self.sample_learner.learn(for_samples, state.sample_graph),
             feature_graph=self.feature_learner.learn(for_features, state.feature_graph),
-        )
-
-    def _moments(
-        self, data: Observed, graph: GraphEstimate, own: SidePosterior, other: SidePosterior, noise: Noise
-    ) -> FactorMoments:
-        """What a learner is shown: factors at unit prior variance, so that all columns count alike."""
-        weights = np.append(1.0 / own.prior_variance, 0.0)
-
-        def cross_covariance(rows: IntArray, others: IntArray) -> FloatArray:
-            update = prepare_posterior(VariationalHalf(data, graph.precision, self.noise.by_entries, self.diagonal))
-            return update.cross_covariance(own, other, noise, rows, others)
-
-        return FactorMoments(
-            own.factors * np.sqrt(weights[:-1]).astype(own.mean.dtype),
-            own.covariance.weighted_traces(weights),
-            effective_columns=float(own.mean_shares(graph.precision).sum()),
-            cross=cross_covariance,
         )
 
     def size(self, terms: dict[str, float]) -> float:
@@ -305,11 +240,18 @@ class VariationalInference:
             feature_graph,
         )
 
+    def _sample_half(self, graph: GraphEstimate) -> VariationalHalf:
+        return VariationalHalf(self.data, graph.precision, self.noise.by_entries, self.diagonal)
+
+    def _feature_half(self, graph: GraphEstimate) -> VariationalHalf:
+        return VariationalHalf(self.data.T, graph.precision, self.noise.by_entries, self.diagonal)
+
     def _prepare(self, state: VariationalState) -> _Iterate:
         data, model = self.data, self.noise
         A, B = state.sample_graph, state.feature_graph
-        update_samples = prepare_posterior(VariationalHalf(data, A.precision, model.by_entries, self.diagonal))
-        update_features = prepare_posterior(VariationalHalf(data.T, B.precision, model.by_entries, self.diagonal))
+        update_samples, update_features = (
+            prepare_posterior(half) for half in (self._sample_half(A), self._feature_half(B))
+        )
         row_counts, column_counts = data.row_counts.astype(np.float64), data.T.row_counts.astype(np.float64)
         order = data.column_order() if model.by_entries else None
 
@@ -334,85 +276,16 @@ class VariationalInference:
             else:
                 fit = model.gaussian_loss(noise, data, total)
             state = replace(state, samples=samples, features=features, overall=overall, noise=noise)
-            state = _balance(state)
+            state = balanced(state)
             terms = {
                 "fit": fit,
                 "noise_prior": model.prior_loss(noise),
                 "sample_divergence": state.samples.divergence(A.precision, A.logdet),
                 "feature_divergence": state.features.divergence(B.precision, B.logdet),
             }
-            return _drop_dead(state), terms
+            return without_dead_columns(state), terms
 
         return iterate
-
-
-def _balance(state: VariationalState) -> VariationalState:
-    """Raise the bound without touching a prediction.
-
-    What means, intercepts and factors can pass to each other goes where its prior likes it best; then the basis between
-    the factors becomes the one in which each column needs only one prior variance. All of it is optimal in closed form.
-    """
-    state = _centre(state)
-    if not (state.samples.covariance.rotates and state.features.covariance.rotates):
-        return state
-    A, B = state.sample_graph.precision, state.feature_graph.precision
-    samples, features = state.samples, state.features
-    samples, features = _translate(samples, features, B)
-    features, samples = _translate(features, samples, A)
-    change = balancing(samples.graph_moments(A), features.graph_moments(B))
-    if change is not None:
-        samples, features = (
-            side.transformed(_extended(basis)) for side, basis in zip((samples, features), change, strict=True)
-        )
-    return replace(state, samples=samples.with_priors(A), features=features.with_priors(B))
-
-
-def _centre(state: VariationalState) -> VariationalState:
-    """What all intercepts of a side have in common belongs to the overall mean."""
-    overall, sides = state.overall, []
-    for side in (state.samples, state.features):
-        if side.intercept_variance is not None:
-            common = float(side.intercepts.mean(dtype=np.float64))
-            mean = side.mean.copy()
-            mean[:, -1] -= mean.dtype.type(common)
-            overall += common
-            side = replace(side, mean=mean)
-        sides.append(side)
-    return replace(state, overall=overall, samples=sides[0], features=sides[1])
-
-
-def _translate(own: SidePosterior, other: SidePosterior, precision: Any) -> tuple[SidePosterior, SidePosterior]:
-    """Pass what fits better from one side's intercepts to the other's factors, or back."""
-    if own.intercept_variance is None:
-        return own, other
-    k = own.rank
-    moments = own.moments() / own.intercept_variance
-    v = translation(moments[:k, :k], moments[:k, k], other.factors, precision, 1.0 / other.prior_variance)
-    change = np.eye(k + 1)
-    change[:k, k] = -v
-    return own.transformed(change), replace(other, mean=other.mean + np.append(v, 0.0).astype(other.mean.dtype))
-
-
-def _extended(basis: FloatArray) -> FloatArray:
-    """A change of basis of the factors that leaves the intercept alone."""
-    k = len(basis)
-    change = np.eye(k + 1)
-    change[:k, :k] = basis
-    return change
-
-
-def _drop_dead(state: VariationalState) -> VariationalState:
-    """Leave out columns that are as uncertain as before any data; the strongest always stays."""
-    shares = np.minimum(
-        state.samples.mean_shares(state.sample_graph.precision),
-        state.features.mean_shares(state.feature_graph.precision),
-    )
-    alive: IntArray = np.flatnonzero(shares > _DEAD)
-    if len(alive) == len(shares):
-        return state
-    if not len(alive):
-        alive = np.array([int(np.argmax(state.samples.prior_variance * state.features.prior_variance))])
-    return replace(state, samples=state.samples.kept(alive), features=state.features.kept(alive))
 
 
 def _flattened(start: VariationalStart, variance: float) -> VariationalStart:
@@ -422,3 +295,14 @@ def _flattened(start: VariationalStart, variance: float) -> VariationalStart:
         for side in (start.samples, start.features)
     )
     return VariationalStart(samples, features, variance)
+
+
+def _moments(half: VariationalHalf, own: SidePosterior, other: SidePosterior, noise: Noise) -> FactorMoments:
+    """What a learner is shown: factors at unit prior variance, so that all columns count alike."""
+    weights = np.append(1.0 / own.prior_variance, 0.0)
+    return FactorMoments(
+        own.factors * np.sqrt(weights[:-1]).astype(own.mean.dtype),
+        own.covariance.weighted_traces(weights),
+        effective_columns=float(own.mean_shares(half.precision).sum()),
+        cross=lambda rows, others: prepare_posterior(half).cross_covariance(own, other, noise, rows, others),
+    )
