@@ -62,6 +62,11 @@ class Noise:
         """The same for the transposed table."""
         return Noise(self.features, self.samples, self.degrees, self.other_weights, self.weights)
 
+    @property
+    def level(self) -> float:
+        """Variance of an entry on average over the table."""
+        return float(self.samples.mean() * self.features.mean())
+
     def draw(self, rows: IntArray, columns: IntArray, rng: np.random.Generator) -> FloatArray:
         """Noise of new observations of entries, whose positions are broadcast against each other."""
         variances = self.samples[rows] * self.features[columns]

@@ -273,6 +273,7 @@ def posteriors_of_rows(  # type: ignore[no-untyped-def]
     residual,
     weight,
 ):
+    """Posteriors of rows from their entries."""
     d = mean.shape[1]
     diagonal = covariance.shape[1] == d
     size = d * (d + 1) // 2
@@ -328,6 +329,7 @@ def posteriors_of_rows(  # type: ignore[no-untyped-def]
 def accumulate_rows(  # type: ignore[no-untyped-def]
     start, stop, rows, indptr, indices, values, weights, shift, moments, independent, sums, right, squares
 ):
+    """Sums of rows over their entries."""
     part = np.empty(sums.shape[1], moments.dtype)
     for position in range(start, stop):
         i = rows[position]
@@ -344,6 +346,7 @@ def accumulate_rows(  # type: ignore[no-untyped-def]
 def posteriors_of_sums(  # type: ignore[no-untyped-def]
     start, stop, all_sums, all_right, tau, scale, factors, intercept, all_lower, mean, covariance, logdet
 ):
+    """Posteriors of rows from their sums."""
     d = mean.shape[1]
     size = d * (d + 1) // 2
     shared, diagonal = len(all_sums) == 1, covariance.shape[1] == d

@@ -123,12 +123,14 @@ class VariationalInference:
         The first half-step asks for nothing but the posterior of the other side, which a sample tells well enough.
         """
         n, p = self.data.shape
+        weights = self.noise.first_look(self.data, intercepts)[1]
         if n < p:
-            state = self.T._start_from_sample(intercepts.T, graphs[::-1], random_state).T
+            found = self.T._start_from_sample(intercepts.T, graphs[::-1], random_state)
+            noise = self.noise.start(self.data, found.noise.level, weights)
             # Iterations begin with the rows, for which the columns have to be known.
             update = prepare_posterior(self._feature_half(graphs[1]))
-            step = update(state.features, state.samples, state.noise.T, state.overall)
-            return replace(state, features=step.posterior)
+            features = update(found.samples, found.features, noise.T, found.overall).posterior
+            return VariationalState(found.features, features, found.overall, noise, *graphs)
         size = max(self.n_components, int(n * _SAMPLE_ENTRIES / self.data.n_observed))
         rows = np.sort(check_random_state(random_state).choice(n, size, replace=False))
         part = replace(self, data=self.data.rows(rows), sample_learner=NoGraph())
@@ -138,8 +140,7 @@ class VariationalInference:
         samples = replace(found.samples, mean=mean, covariance=RowCovariances.zero(mean.shape, mean.dtype))
         if self.diagonal:
             samples = samples.independent()
-        variance = float(found.noise.samples.mean() * found.noise.features.mean())
-        noise = self.noise.start(self.data, variance, self.noise.first_look(self.data, intercepts)[1])
+        noise = self.noise.start(self.data, found.noise.level, weights)
         return VariationalState(samples, found.features, found.overall, noise, *graphs)
 
     @property

@@ -46,13 +46,6 @@ class VariationalState:
         """Means of the column factors."""
         return self.features.factors
 
-    @property
-    def T(self) -> VariationalState:  # noqa: N802
-        """The same for the transposed table."""
-        return VariationalState(
-            self.features, self.samples, self.overall, self.noise.T, self.feature_graph, self.sample_graph
-        )
-
     def posterior(self, new_row_variance: float) -> TablePosterior:
         """What a run leaves behind, with the sign of each column set by the largest entry of W's."""
         k, W = self.features.rank, self.features.factors
