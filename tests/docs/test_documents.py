@@ -13,8 +13,10 @@ def test_the_readme_example_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     exec(compile(code, "README.md", "exec"), {})
-    error, deviation = (float(figure) for figure in re.findall(r"\d\.\d+", capsys.readouterr().out)[:2])
+    printed = capsys.readouterr().out
+    error, deviation = (float(figure) for figure in re.findall(r"\d\.\d+", printed)[:2])
     assert error < 0.6 * deviation
+    assert "+-" in printed
     assert (tmp_path / "model.npz").exists()
 
 
@@ -38,7 +40,10 @@ def test_every_test_named_in_the_paper_notes_exists():
 
 def test_the_benchmark_page_has_its_tables():
     page = (ROOT / "docs" / "benchmarks.md").read_text()
-    for name in ("als_iteration", "paper_update", "edge_search"):
+    names = re.findall(r"<!-- (?!end )(\w+) -->", page)
+    assert {"als_iteration", "paper_update", "edge_search", "temperature", "calibration"} <= set(names)
+    for name in names:
+        assert (ROOT / "benchmarks" / f"{name}.py").exists(), name
         table = re.search(f"(?s)<!-- {name} -->(.*?)<!-- end {name} -->", page)
         assert table, name
         assert table.group(1).count("|") > 10, name

@@ -54,7 +54,7 @@ def expected_failures(estimator):
         CheckedLGMD(n_components=2, inference="map", **LEARNED),
         CheckedPMF(n_components=2),
         CheckedDGRMD(n_components=2),
-        CheckedDGRMD(n_components=2, inference="variational"),
+        CheckedDGRMD(n_components=2, inference="variational", max_iter=20),
         GPCA(n_components=2),
         LGMDImputer(),
         LGMDImputer(PMF(n_components=2)),

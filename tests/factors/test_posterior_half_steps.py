@@ -112,7 +112,7 @@ def make_problem(
         rng.standard_normal((N, D)).astype(dtype) * ([1.0] * K + [float(intercept)]),
         RowCovariances(np.zeros((1, 6), dtype), N),
         float("nan"),
-        rng.uniform(0.5, 2.0, K),
+        np.array([0.3, 2.5]),
         1.7 if intercept else None,
     )
     other = SidePosterior(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from lgmd.factors import balancing, generalized_components, principal_rotation, translation
 from lgmd.linalg.cholesky import DenseFactor, factorize
@@ -53,7 +54,9 @@ def test_balancing_makes_both_priors_one_diagonal(rng):
 
 
 def test_balancing_knows_when_there_is_nothing_to_gain():
-    assert balancing(np.diag([3.0, 2.0, 1.0]), np.diag([3.0, 2.0, 1.0])) is None
+    # What is balanced is left as it is, and there is no basis in which nothing could be balanced.
+    for change in balancing(np.diag([3.0, 2.0, 1.0]), np.diag([3.0, 2.0, 1.0])):
+        np.testing.assert_allclose(change, np.eye(3), atol=1e-12)
     assert balancing(np.zeros((2, 2)), np.zeros((2, 2))) is None
 
 
@@ -68,15 +71,27 @@ def test_balancing_with_a_dead_column_never_raises_the_priors(rng):
     assert np.all(np.isfinite(change[0]))
 
 
-def test_translation_is_the_minimum_of_the_two_priors(rng, make_precision):
+@pytest.mark.parametrize("penalties", [np.full(3, 0.7), np.array([0.7, 2.0, 0.1])], ids=["one penalty", "each its own"])
+def test_translation_is_the_minimum_of_the_two_priors(rng, make_precision, penalties):
     X, W, intercepts = rng.standard_normal((12, 3)), rng.standard_normal((9, 3)), rng.standard_normal(12)
     B = make_precision(9)
 
     def priors(shift):
         moved = W + shift
-        return 0.7 * np.trace(moved.T @ B @ moved) + 1.3 * np.sum((intercepts - X @ shift) ** 2)
+        return penalties @ np.diag(moved.T @ B @ moved) + 1.3 * np.sum((intercepts - X @ shift) ** 2)
 
-    shift = translation(X, intercepts, 1.3, W, B, 0.7)
+    shift = translation(1.3 * X.T @ X, 1.3 * X.T @ intercepts, W, B, penalties)
     best = priors(shift)
     for direction in np.vstack([np.eye(3), -np.eye(3), rng.standard_normal((5, 3))]):
         assert priors(shift + 1e-3 * direction) > best
+
+
+def test_translation_leaves_directions_alone_that_no_prior_sees(rng):
+    X, W, intercepts = rng.standard_normal((12, 3)), rng.standard_normal((9, 3)), rng.standard_normal(12)
+    X[:, 2] = 0
+    laplacian = scipy.sparse.csr_array(
+        np.diag([1.0, *[2.0] * 7, 1.0]) - np.diag(np.ones(8), 1) - np.diag(np.ones(8), -1)
+    )
+    shift = translation(X.T @ X, X.T @ intercepts, W, laplacian, np.ones(3))
+    np.testing.assert_allclose(shift[:2], np.linalg.lstsq(X[:, :2], intercepts)[0])
+    assert shift[2] == 0

@@ -3,18 +3,23 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 
 from lgmd import DGRMD, LGMD, PMF
+from lgmd._archive import read_archive, write_archive
 from lgmd.exceptions import CheckpointError, ConvergenceWarning, DivergenceError
 from lgmd.factors import ConjugateGradientUpdate, SylvesterUpdate
 from lgmd.graphs import ThresholdGraph
 
 TIGHT = {"tol": 1e-12, "max_iter": 60}
+LEARNED = {"sample_graph": "threshold", "feature_graph": "threshold"}
+INFERENCES = ["map", "variational"]
 
 
-def fixed_graph_model(make_precision, n, p, **parameters):
+def fixed_graph_model(make_precision, n, p, inference="map", **parameters):
     return LGMD(
         n_components=3,
+        inference=inference,
         sample_graph=make_precision(n, seed=1),
         feature_graph=make_precision(p, seed=2),
         sample_penalty=0.5,
@@ -36,6 +41,31 @@ def test_with_exact_updates_and_fixed_graphs_the_objective_never_rises(
     objective = model.history_.objective
     assert len(objective) > 2
     assert np.all(np.diff(objective) <= 1e-10 * np.abs(objective[:-1]))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("intercept", "noise"),
+    [
+        ("none", "homoscedastic"),
+        ("global", "samples"),
+        ("samples", "features"),
+        ("features", "samples"),
+        ("both", "homoscedastic"),
+        ("both", "features"),
+    ],
+)
+@pytest.mark.parametrize("with_gaps", [False, True])
+def test_the_evidence_bound_never_falls_while_the_graphs_are_held(
+    make_table, make_precision, with_gaps, intercept, noise
+):
+    table = make_table(n=25, p=18, noise=0.5)[int(with_gaps)]
+    model = fixed_graph_model(make_precision, 25, 18, "variational", intercept=intercept, noise=noise, **TIGHT)
+    # More columns than the table has: dropping them must not lower the bound either.
+    objective = model.set_params(n_components=6).fit(table).history_.objective
+    assert len(objective) > 2
+    # The bound is a sum of terms of this size, each known to round-off.
+    assert np.all(np.diff(objective) <= 1e-12 * table.size * np.abs(objective).max())
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -104,10 +134,13 @@ def test_balanced_factors_need_a_fraction_of_the_iterations(make_table, make_pre
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_graphs_are_learned_as_often_as_asked_and_never_first(make_table):
-    complete, _ = make_table(n=30, p=25)
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("with_gaps", [False, True])
+def test_graphs_are_learned_as_often_as_asked_and_never_first(make_table, with_gaps, inference):
+    table = make_table(n=30, p=25)[int(with_gaps)]
     for updates in (0, 1, 3):
-        history = LGMD(n_components=3, graph_updates=updates, tol=1e-9).fit(complete).history_
+        settings = {"inference": inference, "graph_updates": updates, **LEARNED, "tol": 1e-9}
+        history = LGMD(n_components=3, **settings).fit(table).history_
         assert history.graph_steps.sum() == updates
         assert not history.graph_steps[0]
         edges = [record.sample_edges for record in history.records]
@@ -129,27 +162,45 @@ def test_convergence_is_by_relative_change(make_table):
     assert model.n_iter_ == len(objective)
 
 
-def test_running_out_of_iterations_warns_with_numbers(make_table):
+@pytest.mark.parametrize("index", [0, 1])
+def test_convergence_of_the_evidence_bound_is_by_its_change_an_entry(make_table, index):
+    table = make_table()[index]
+    model = LGMD(n_components=3, tol=1e-7).fit(table)
+    assert model.converged_
+    assert model.status_ == "converged"
+    objective = model.history_.objective
+    changes = -np.diff(objective) / np.count_nonzero(~np.isnan(table))
+    assert abs(changes[-1]) <= 1e-7
+    assert np.all(np.abs(changes[:-1]) > 1e-7)
+    np.testing.assert_allclose(model.history_.change[1:], changes)
+    assert np.isnan(model.history_.change[0])
+    assert model.n_iter_ == len(objective)
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_running_out_of_iterations_warns_with_numbers(make_table, inference):
     complete, _ = make_table()
     with pytest.warns(
         ConvergenceWarning,
-        match=r"PMF stopped after max_iter=2 iterations; the relative change \d\.\de-\d\d is above tol=1e-12. "
+        match=r"PMF stopped after max_iter=2 iterations; the (relative )?change .*\d\.\de-\d\d.* is above tol=1e-12. "
         "Raise max_iter, or accept: the objective fell in every iteration",
     ):
-        model = PMF(n_components=3, tol=1e-12, max_iter=2).fit(complete)
+        model = PMF(n_components=3, inference=inference, tol=1e-12, max_iter=2).fit(complete)
     assert not model.converged_
     assert model.status_ == "max_iter"
 
 
-def test_a_callback_sees_every_iteration_and_can_stop(make_table):
-    complete, _ = make_table()
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_callback_sees_every_iteration_and_can_stop(make_table, index, inference):
+    table = make_table()[index]
     seen = []
 
     def stop_at_three(progress):
         seen.append((progress.iteration, progress.record.objective, progress.state.X.shape))
         return progress.iteration == 3
 
-    model = PMF(n_components=3, tol=1e-12).fit(complete, callback=stop_at_three)
+    model = PMF(n_components=3, inference=inference, tol=1e-14).fit(table, callback=stop_at_three)
     assert [entry[0] for entry in seen] == [1, 2, 3]
     np.testing.assert_array_equal([entry[1] for entry in seen], model.history_.objective)
     assert seen[0][2] == (14, 3)
@@ -165,50 +216,86 @@ def interrupt_at(iteration):
     return callback
 
 
-def test_ctrl_c_leaves_a_usable_model(make_table):
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("graphs", [{}, LEARNED], ids=["no graphs", "learned graphs"])
+def test_ctrl_c_leaves_a_usable_model(make_table, inference, graphs):
     _, gappy = make_table()
     with pytest.warns(ConvergenceWarning, match=r"was interrupted after 4 iterations.*can be used"):
-        model = LGMD(n_components=3, tol=1e-12).fit(gappy, callback=interrupt_at(4))
+        model = LGMD(3, inference=inference, **graphs, tol=1e-12).fit(gappy, callback=interrupt_at(4))
     assert model.status_ == "interrupted"
     assert model.n_iter_ == 4
     assert np.all(np.isfinite(model.reconstruct()))
-    residual = gappy - model.reconstruct()
-    assert model.noise_variance_ == pytest.approx(np.nanmean(residual**2))
+    squares = np.nanmean((gappy - model.reconstruct()) ** 2)
+    if inference == "map":
+        assert model.noise_variance_ == pytest.approx(squares)
+    else:
+        # Expected squares: those of the mean, and what the factors' uncertainty adds to them.
+        std = model.reconstruct(return_std=True)[1]
+        spread = np.mean((std**2 - model.noise_variance_)[~np.isnan(gappy)])
+        assert spread > 0
+        assert model.noise_variance_ == pytest.approx(squares + spread, rel=1e-3)
 
 
-@pytest.mark.parametrize("model", [PMF(3, tol=1e-14), DGRMD(3, tol=1e-14), LGMD(3, tol=1e-14)])
+@pytest.mark.parametrize(
+    "model",
+    [
+        PMF(3),
+        DGRMD(3),
+        LGMD(3, inference="map", **LEARNED),
+        LGMD(6),
+        LGMD(3, **LEARNED),
+        DGRMD(3, inference="variational", noise="samples"),
+        LGMD(3, noise="features", covariance="diagonal"),
+        LGMD(3, likelihood="student", sample_graph="threshold"),
+    ],
+    ids=lambda model: " ".join(repr(model).split()),
+)
+@pytest.mark.parametrize("index", [0, 1])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_resumed_run_ends_where_an_uninterrupted_one_does(make_table, tmp_path, model):
-    _, gappy = make_table(n=30, p=20)
+def test_a_resumed_run_ends_where_an_uninterrupted_one_does(make_table, tmp_path, model, index):
+    table = make_table(n=30, p=20)[index]
     path = tmp_path / "run.npz"
-    whole = model.set_params(max_iter=15).fit(gappy)
+    model = clone(model).set_params(max_iter=15, tol=0.0)
+    whole = model.fit(table)
     expected, objective = whole.reconstruct(), whole.history_.objective
+    assert len(objective) > 6
     for iteration in (2, 6):
-        model.fit(gappy, checkpoint=path, callback=interrupt_at(iteration))
+        model.fit(table, checkpoint=path, callback=interrupt_at(iteration))
         assert model.n_iter_ == iteration
-    resumed = model.fit(gappy, checkpoint=path)
+    resumed = model.fit(table, checkpoint=path)
+    assert resumed.n_iter_ == len(objective)
     np.testing.assert_allclose(resumed.history_.objective, objective, rtol=1e-9)
     np.testing.assert_allclose(resumed.reconstruct(), expected, atol=1e-8)
     assert np.all(np.diff(resumed.history_.seconds) > 0)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_checkpoint_of_other_data_or_settings_is_refused(make_table, tmp_path, make_precision):
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_a_checkpoint_of_other_data_or_settings_is_refused(make_table, tmp_path, make_precision, inference):
     complete, gappy = make_table()
     path = tmp_path / "run.npz"
-    model = LGMD(n_components=3, sample_graph=make_precision(14), max_iter=3).fit(gappy, checkpoint=path)
+    model = LGMD(3, inference=inference, sample_graph=make_precision(14), max_iter=3, tol=0.0)
+    model.fit(gappy, checkpoint=path)
     before = path.read_bytes()
     others = [
         (complete, {}),
         (gappy + 1e-9, {}),
         (gappy, {"n_components": 2}),
-        (gappy, {"sample_penalty": 2.0}),
         (gappy, {"feature_graph": ThresholdGraph(eta=0.3)}),
         (gappy, {"sample_graph": make_precision(14, seed=5)}),
         (gappy, {"intercept": "none"}),
     ]
+    if inference == "map":
+        others += [(gappy, {"sample_penalty": 2.0}), (gappy, {"inference": "variational"})]
+    else:  # the posterior learns what the penalties stand for
+        others += [
+            (gappy, {"inference": "map"}),
+            (gappy, {"noise": "features"}),
+            (gappy, {"likelihood": "student"}),
+            (gappy, {"covariance": "diagonal"}),
+        ]
     for table, parameters in others:
-        other = LGMD(n_components=3, sample_graph=make_precision(14), max_iter=3).set_params(**parameters)
+        other = clone(model).set_params(**parameters)
         with pytest.raises(CheckpointError, match="other data or other settings"):
             other.fit(table, checkpoint=path)
     assert path.read_bytes() == before
@@ -216,12 +303,27 @@ def test_a_checkpoint_of_other_data_or_settings_is_refused(make_table, tmp_path,
     assert model.n_iter_ == 5
 
 
-def test_a_damaged_checkpoint_is_refused(make_table, tmp_path):
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_a_damaged_checkpoint_is_refused(make_table, tmp_path, inference):
     _, gappy = make_table()
     path = tmp_path / "run.npz"
+    model = PMF(n_components=2, inference=inference, max_iter=2)
     path.write_bytes(b"not a checkpoint")
     with pytest.raises(CheckpointError, match=r"cannot be used.*Delete it to start anew"):
-        PMF(n_components=2).fit(gappy, checkpoint=path)
+        model.fit(gappy, checkpoint=path)
+    path.unlink()
+    model.fit(gappy, checkpoint=path)
+    header, arrays = read_archive(path)
+    for lost in (name for name, array in arrays.items() if array.size):
+        write_archive(path, header, {name: array for name, array in arrays.items() if name != lost})
+        with pytest.raises(CheckpointError, match=r"cannot be used.*Delete it to start anew"):
+            model.fit(gappy, checkpoint=path)
+    for lost in header["state"]:
+        values = {name: value for name, value in header["state"].items() if name != lost}
+        write_archive(path, header | {"state": values}, arrays)
+        with pytest.raises(CheckpointError, match=r"cannot be used.*Delete it to start anew"):
+            model.fit(gappy, checkpoint=path)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
@@ -237,17 +339,51 @@ def test_the_printed_update_stops_with_a_clear_error_when_it_diverges(make_table
     assert np.all(np.isfinite(exact.reconstruct()))
 
 
-def test_single_precision_objective_falls_to_its_own_accuracy(make_table):
-    _, gappy = make_table(n=30, p=20)
-    model = PMF(n_components=3).fit(gappy.astype(np.float32))
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"inference": "map"},
+        {"inference": "map", **LEARNED},
+        {},
+        LEARNED,
+        {"noise": "samples"},
+        {"likelihood": "student"},
+        {"covariance": "diagonal"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("noise", [0.1, 0.01])
+def test_single_precision_objective_falls_to_its_own_accuracy(make_table, parameters, index, noise):
+    table = make_table(n=30, p=20, noise=noise)[index]
+    single = table.astype(np.float32)
+    model = LGMD(n_components=3, **parameters).fit(single)
     assert model.converged_
     assert model.sample_factors_.dtype == np.float32
-    reference = PMF(n_components=3).fit(gappy)
-    assert model.history_.objective[-1] == pytest.approx(reference.history_.objective[-1], rel=1e-3)
+    assert model.transform(single).dtype == model.reconstruct().dtype == model.reconstruct(single).dtype == np.float32
+    reference = LGMD(n_components=3, **parameters).fit(table)
+    history = model.history_
+    # The bound of a posterior can be near zero: what counts is its difference an entry.
+    entries = np.count_nonzero(~np.isnan(table))
+    tolerance = {"rel": 1e-3} if model.inference == "map" else {"abs": 1e-3 * entries}
+    assert history.objective[-1] == pytest.approx(reference.history_.objective[-1], **tolerance)
+    assert np.all(history.change[~np.isnan(history.change)] > -1e-5)
+    if model.inference == "variational":
+        (table, std), (expected, expected_std) = (
+            model.reconstruct(return_std=True),
+            reference.reconstruct(return_std=True),
+        )
+        assert std.dtype == model.predict(0, 0, return_std=True)[1].dtype == np.float32
+        # Errors in the last digit of the table are small beside its error bars.
+        np.testing.assert_array_less(np.abs(table - expected), 0.1 * expected_std)
+        np.testing.assert_allclose(std, expected_std, rtol=0.05)
 
 
-def test_an_isolated_graph_equals_no_graph(make_table):
-    _, gappy = make_table()
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("index", [0, 1])
+def test_an_isolated_graph_equals_no_graph(make_table, index, inference):
+    table = make_table()[index]
     identity = scipy.sparse.eye_array(14, format="csr")
-    with_graph = LGMD(n_components=3, sample_graph=identity, feature_graph="none").fit(gappy)
-    np.testing.assert_allclose(with_graph.reconstruct(), PMF(n_components=3).fit(gappy).reconstruct(), atol=1e-10)
+    with_graph = LGMD(3, inference=inference, sample_graph=identity, feature_graph="none").fit(table)
+    without = PMF(3, inference=inference).fit(table)
+    np.testing.assert_allclose(with_graph.reconstruct(), without.reconstruct(), atol=1e-10)

@@ -247,8 +247,9 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
     def _keep_estimate(self, data: Observed, state: MapState, scale: float) -> None:
         choice = select_update(self.update, data)
         self.update_ = f"{choice.name}: {choice.reason}"
-        if hasattr(self, "posterior_"):
-            del self.posterior_
+        for name in ("posterior_", "sample_noise_variance_", "feature_noise_variance_"):
+            if hasattr(self, name):
+                delattr(self, name)
         X, W, _ = principal_rotation(state.X, state.W)
         X, W = _drop_dead(X, W, data.n_observed)
         root = X.dtype.type(np.sqrt(scale))

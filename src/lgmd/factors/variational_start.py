@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from lgmd._typing import FloatArray, RandomState
+from lgmd._typing import FloatArray, RandomState, SparseGraph
 from lgmd.factors.covariance import RowCovariances
 from lgmd.factors.initial import initial_factors, leading_components
 from lgmd.factors.intercepts import Intercepts, InterceptTerms
@@ -24,6 +25,14 @@ class VariationalStart(NamedTuple):
     samples: SidePosterior
     features: SidePosterior
     noise_variance: float
+
+    def under(self, sample_graph: SparseGraph, feature_graph: SparseGraph) -> VariationalStart:
+        """With the prior variances that these factors have under graphs, whatever the scale of those."""
+        samples, features = (
+            replace(side, prior_variance=side.with_priors(graph).prior_variance)
+            for side, graph in ((self.samples, sample_graph), (self.features, feature_graph))
+        )
+        return self._replace(samples=samples, features=features)
 
 
 def analytic_start(
