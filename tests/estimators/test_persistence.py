@@ -38,7 +38,7 @@ def frame(make_table):
         ),
         LGMD(3, sample_graph=np.eye(14), random_state=np.random.RandomState(0)),
     ],
-    ids=lambda model: " ".join(repr(model).split()),
+    ids=["no graph", "neighbours", "learned", "learners", "given", "given as an array"],
 )
 @pytest.mark.parametrize("inference", INFERENCES)
 def test_a_loaded_model_is_the_saved_one(frame, tmp_path, model, inference):

@@ -97,16 +97,19 @@ def test_the_error_bar_of_an_entry_is_the_stated_sum(make_table, index, paramete
 @pytest.mark.parametrize("index", [0, 1])
 def test_fitted_rows_come_back_as_new_ones(make_table, index, parameters):
     table = make_table(n=20, p=16, noise=0.5)[index]
-    model = LGMD(3, tol=1e-11, max_iter=3000, **parameters)
+    # Independent numbers settle slowly: nothing balances their columns.
+    tol = 1e-9 if "covariance" in parameters else 1e-11
+    model = LGMD(3, tol=tol, max_iter=3000, **parameters)
     model.fit(table)
     factors, std = model.transform(table, return_std=True)
     assert factors.shape == std.shape == (20, model.rank_)
     assert np.all(std > 0)
     np.testing.assert_array_equal(model.transform(table), factors)
     # Where the bound has settled to 1e-11 an entry, factors have to the root of that.
-    np.testing.assert_allclose(factors, model.sample_factors_, atol=1e-4)
+    atol = 30 * np.sqrt(tol)
+    np.testing.assert_allclose(factors, model.sample_factors_, atol=atol)
     mean, bars = model.reconstruct(table, return_std=True)
-    np.testing.assert_allclose(mean, model.reconstruct(), atol=1e-4)
+    np.testing.assert_allclose(mean, model.reconstruct(), atol=atol)
     assert bars.shape == (20, 16)
     if "covariance" not in parameters:
         # New rows know how their numbers hang together.

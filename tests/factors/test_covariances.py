@@ -48,10 +48,10 @@ def diagonal(rng, rank=None):
 
 
 def spectral(rng, rank=None):
-    values, vectors = np.linalg.eigh(graph().toarray())
+    _, vectors = np.linalg.eigh(graph().toarray())
     blocks = positive(rng, N, rank=rank)
     dense = sum(np.kron(np.outer(u, u), block) for u, block in zip(vectors.T, blocks, strict=True))
-    return SpectralCovariance(values, vectors, blocks), dense.reshape(N, D, N, D)
+    return SpectralCovariance(vectors, blocks), dense.reshape(N, D, N, D)
 
 
 FORMS = [shared, one_a_row, with_a_pending_basis, shared_with_a_pending_basis, diagonal, spectral]

@@ -199,7 +199,8 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
     def _problem(self, data: Observed, learners: tuple[GraphLearner, GraphLearner]) -> Inference[Any]:
         terms = InterceptTerms.parse(self.intercept)
         if self.inference == "variational":
-            floor = 1e-10 if data.dtype == np.float64 else 1e-6
+            # Squares are sums of large terms that cancel; below this only their round-off would be left.
+            floor = 1e-9 if data.dtype == np.float64 else 1e-5
             noise = NoiseModel(self.noise, self.likelihood, floor)
             n, p = data.shape
             numbers = (n + p) * (self.n_components + 1) * (self.n_components + 2) // 2
@@ -240,7 +241,8 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
             self.sample_names_in_ = data.row_names
         elif hasattr(self, "sample_names_in_"):
             del self.sample_names_in_
-        message = solution.status.message(type(self).__name__, history, self.tol, solution.graph_updates_left)
+        measure = "relative change" if self.inference == "map" else "change per entry"
+        message = solution.status.message(type(self).__name__, history, self.tol, solution.graph_updates_left, measure)
         if message:
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
@@ -292,6 +294,9 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
             "sample_graph_": (self.sample_graph_.shape, (n, n)),
             "feature_graph_": (self.feature_graph_.shape, (p, p)),
         }
+        if self.inference == "variational":
+            refuse_missing(self, ("posterior_",))
+            found |= self.posterior_.shapes((n, p, k))
         refuse_mismatch(found)
         refuse_missing(self, ("scale_", "intercept_", "noise_variance_", "sample_prior_variance_", "history_"))
 

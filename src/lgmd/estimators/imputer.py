@@ -70,6 +70,10 @@ class LGMDImputer(SavedAsFile, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         -------
         ndarray of shape (n, p), or two of them
         """
+        if return_std and getattr(self.estimator, "inference", "variational") == "map":
+            raise InvalidParameterError(
+                'return_std=True needs a posterior, but the estimator has inference="map". Use inference="variational".'
+            )
         self.fit(X, y, **fit_options)
         return self._fill(X, self.estimator_.reconstruct(return_std=return_std))
 

@@ -79,7 +79,7 @@ class LGMD(Factorization):
     intercept_, sample_intercepts_, feature_intercepts_ : float, ndarray of shape (n,) and of shape (p,)
     noise_variance_ : float
         Learned, on average over the table; for MAP the mean squared residual of the observed entries. Under the Student
-        likelihood it is the squared scale of the good entries.
+        likelihood the squared scale, which outliers do not raise.
     sample_noise_variance_, feature_noise_variance_ : ndarray of shape (n,) and (p,)
         Noise variance of each row and each column, on average over the other side. Variational only.
     rank_ : int

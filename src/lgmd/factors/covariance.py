@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.linalg
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
 from lgmd.linalg.packed import pack, packed_diagonal, packed_order, packed_size, unpack
@@ -31,6 +30,11 @@ class Covariance(Protocol):
     @property
     def order(self) -> int:
         """Numbers a row, d."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and numbers a row."""
         ...
 
     def packed_rows(self, rows: IntArray) -> FloatArray:
@@ -96,6 +100,11 @@ class RowCovariances:
         return packed_order(self.packed.shape[1])
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and numbers a row."""
+        return (self.n if self.is_shared else len(self.packed)), self.order
+
+    @property
     def is_shared(self) -> bool:
         """Whether all rows have the same covariance."""
         return len(self.packed) == 1
@@ -146,8 +155,9 @@ class RowCovariances:
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """Each row by itself."""
-        d = self.order
-        draws = rng.standard_normal((n_draws, self.n, d))
+        draws = rng.standard_normal((n_draws, self.n, self.order))
+        if self.is_shared:
+            return np.asarray(draws @ _square_roots(unpack(self.applied().packed.astype(np.float64)))[0].T)
         for start in range(0, self.n, _BLOCK):
             rows = np.arange(start, min(start + _BLOCK, self.n))
             roots = _square_roots(unpack(self.packed_rows(rows).astype(np.float64)))
@@ -171,6 +181,11 @@ class DiagonalCovariances:
     def order(self) -> int:
         """Numbers a row."""
         return int(self.variances.shape[1])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and numbers a row."""
+        return len(self.variances), self.order
 
     def packed_rows(self, rows: IntArray) -> FloatArray:
         """Zero off the diagonal."""
@@ -217,13 +232,12 @@ class SpectralCovariance:
 
     Attributes
     ----------
-    values, vectors : ndarray of shape (n,) and (n, n)
-        Eigenvalues and eigenvectors :math:`u_m` of the graph.
+    vectors : ndarray of shape (n, n)
+        Eigenvectors :math:`u_m` of the graph.
     blocks : ndarray of shape (n, d, d)
         :math:`K_m`.
     """
 
-    values: FloatArray
     vectors: FloatArray
     blocks: FloatArray
     rotates = True
@@ -232,6 +246,11 @@ class SpectralCovariance:
     def order(self) -> int:
         """Numbers a row."""
         return int(self.blocks.shape[1])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and numbers a row."""
+        return len(self.vectors), self.order
 
     def packed_rows(self, rows: IntArray) -> FloatArray:
         """``sum_m u_mi^2 K_m``."""
@@ -243,8 +262,9 @@ class SpectralCovariance:
         return np.asarray(np.tensordot(shares, self.blocks, 1))
 
     def graph_total(self, precision: SparseGraph) -> FloatArray:
-        """The graph is diagonal in its own eigenvectors."""
-        return np.asarray(np.tensordot(self.values, self.blocks, 1))
+        """``sum_m (u_m' A u_m) K_m``."""
+        values = np.einsum("im,im->m", self.vectors, precision @ self.vectors)
+        return np.asarray(np.tensordot(values, self.blocks, 1))
 
     def weighted_traces(self, weights: FloatArray) -> FloatArray:
         """Weighted sum of each row's diagonal."""
@@ -269,7 +289,7 @@ class SpectralCovariance:
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """Independent in the eigenbasis, then turned."""
-        draws = rng.standard_normal((n_draws, len(self.values), self.order))
+        draws = rng.standard_normal((n_draws, *self.shape))
         draws = np.einsum("smd,med->sme", draws, _square_roots(self.blocks), optimize=True)
         return np.asarray(np.einsum("im,smd->sid", self.vectors, draws, optimize=True))
 
@@ -287,18 +307,14 @@ def _rebased(packed: FloatArray, basis: FloatArray | None) -> FloatArray:
 
 
 def _weighted_sum(weights: FloatArray, rows: FloatArray) -> FloatArray:
-    """``weights @ rows`` summed in double precision, a block of rows at a time."""
+    """``weights @ rows``, with blocks of rows added up in double precision."""
     out = np.zeros(rows.shape[1])
-    for start in range(0, len(rows), 64 * _BLOCK):
-        block = rows[start : start + 64 * _BLOCK]
-        out += np.asarray(weights[start : start + 64 * _BLOCK], dtype=rows.dtype) @ block
+    for start in range(0, len(rows), _BLOCK):
+        out += np.asarray(weights[start : start + _BLOCK], dtype=rows.dtype) @ rows[start : start + _BLOCK]
     return out
 
 
 def _square_roots(matrices: FloatArray) -> FloatArray:
     """``R`` with ``R R' = C`` for each matrix, which may be singular."""
-    if len(matrices) == 1:
-        values, vectors = scipy.linalg.eigh(matrices[0])
-        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))[None]
     values, vectors = np.linalg.eigh(matrices)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])

@@ -20,7 +20,15 @@ from lgmd.factors.posterior import SidePosterior, prediction_features
 from lgmd.linalg.row_posteriors import entry_squares
 from lgmd.observed import Observed
 
-__all__ = ["LIKELIHOODS", "NOISES", "Noise", "NoiseModel", "student_weights"]
+__all__ = [
+    "LIKELIHOODS",
+    "NOISES",
+    "Noise",
+    "NoiseModel",
+    "common_variance",
+    "shrunken_variances",
+    "student_weights",
+]
 
 NOISES = ("homoscedastic", "samples", "features")
 LIKELIHOODS = ("gaussian", "student")
@@ -44,7 +52,7 @@ class Noise:
     Attributes
     ----------
     samples, features : ndarray of shape (n,) and (p,)
-        The variance of entry (i, j) is ``samples[i] * features[j]``.
+        The squared scale of entry (i, j), and the variance of a Gaussian one, is ``samples[i] * features[j]``.
     degrees : float
         Degrees of freedom of the Student likelihood; infinite for the Gaussian.
     weights, other_weights : ndarray of shape (n_entries,) or (0,)
@@ -64,8 +72,13 @@ class Noise:
 
     @property
     def level(self) -> float:
-        """Variance of an entry on average over the table."""
+        """Squared scale of an entry on average over the table."""
         return float(self.samples.mean() * self.features.mean())
+
+    @property
+    def inflation(self) -> float:
+        """Variance over squared scale: more than one for a Student distribution."""
+        return 1.0 if np.isinf(self.degrees) else self.degrees / (self.degrees - 2.0)
 
     def draw(self, rows: IntArray, columns: IntArray, rng: np.random.Generator) -> FloatArray:
         """Noise of new observations of entries, whose positions are broadcast against each other."""
@@ -109,7 +122,8 @@ class NoiseModel:
         noise = Noise(np.full(n, variance), np.ones(p))
         if self.kind == "features":
             noise = Noise(np.ones(n), np.full(p, variance))
-        if weights is not None:
+        if self.by_entries:
+            weights = np.ones(data.n_observed, data.dtype) if weights is None else weights
             noise = replace(noise, degrees=_FIRST_DEGREES, weights=weights, other_weights=weights[data.column_order()])
         return noise
 
@@ -187,12 +201,11 @@ class NoiseModel:
         if self.kind == "homoscedastic":
             return 0.0
         variances = noise.samples if self.kind == "samples" else noise.features
-        ratios = _common(variances) / variances
+        ratios = common_variance(variances) / variances
         return 0.5 * _SHRINKAGE * float(np.sum(ratios - 1.0 - np.log(ratios)))
 
     def _shrunken(self, squares: FloatArray, counts: FloatArray, previous: FloatArray) -> FloatArray:
-        variances = (squares + _SHRINKAGE * _common(previous)) / (counts + _SHRINKAGE)
-        return np.maximum(variances, self.floor)
+        return np.maximum(shrunken_variances(squares, counts, common_variance(previous)), self.floor)
 
     @staticmethod
     def _log_variances(noise: Noise, data: Observed) -> float:
@@ -224,7 +237,12 @@ def _scaled_squares(
     return squares
 
 
-def _common(variances: FloatArray) -> float:
+def shrunken_variances(squares: FloatArray, counts: FloatArray, common: float) -> FloatArray:
+    """Variances of rows from their expected squares, as if each had some entries more at the common level."""
+    return (squares + _SHRINKAGE * common) / (counts + _SHRINKAGE)
+
+
+def common_variance(variances: FloatArray) -> float:
     """The level that best explains variances of which each is drawn near it: their harmonic mean."""
     return 1.0 / float(np.mean(1.0 / variances))
 

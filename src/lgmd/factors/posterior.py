@@ -107,10 +107,10 @@ class SidePosterior:
         return out
 
     def independent(self) -> SidePosterior:
-        """The same with all numbers taken as independent."""
+        """The same with all numbers taken as independent; the log-determinant is then unknown until the next update."""
         diagonal = packed_diagonal(self.rank + 1)
         variances = self.covariance.packed_rows(np.arange(len(self.mean)))[:, diagonal]
-        return replace(self, covariance=DiagonalCovariances(np.ascontiguousarray(variances)))
+        return replace(self, covariance=DiagonalCovariances(np.ascontiguousarray(variances)), logdet=float("nan"))
 
     def kept(self, factors: IntArray) -> SidePosterior:
         """Without the other factors; the log-determinant is then unknown until the next update."""

@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 from lgmd._typing import FloatArray, IntArray
 from lgmd.factors.covariance import RowCovariances
-from lgmd.factors.noise import Noise, student_weights
+from lgmd.factors.noise import Noise, common_variance, shrunken_variances, student_weights
 from lgmd.factors.posterior import SidePosterior, prediction_features
 from lgmd.factors.variational import VariationalHalf, prepare_posterior
 from lgmd.linalg.packed import packed_size
@@ -22,8 +22,8 @@ __all__ = ["TablePosterior"]
 # Numbers held at a time for the rows of a block.
 _BLOCK_NUMBERS = 20_000_000
 
-# Rounds in which unseen rows find out which of their entries are outliers.
-_STUDENT_ROUNDS = 20
+# Rounds in which unseen rows find out how noisy they are and which of their entries are outliers.
+_NOISE_ROUNDS = 20
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TablePosterior:
             met, j = np.unique(columns[block], return_inverse=True)
             by_rows, by_columns = prediction_features(self.samples, self.features, own, met)
             out[block] = np.einsum("md,md->m", by_rows[i], by_columns[j], dtype=np.float64)
-        return out + self.noise.samples[rows] * self.noise.features[columns]
+        return out + self.noise.inflation * self.noise.samples[rows] * self.noise.features[columns]
 
     def table_variances(self) -> FloatArray:
         """Predictive variance of every entry, noise included, (n, p)."""
@@ -63,20 +63,23 @@ class TablePosterior:
         for block in _blocks(n, self._feature_size + p):
             by_rows, by_columns = prediction_features(self.samples, self.features, np.arange(n)[block], np.arange(p))
             out[block] = by_rows @ by_columns.T
-            out[block] += np.outer(self.noise.samples[block], self.noise.features).astype(out.dtype)
+            noise = self.noise.inflation * np.outer(self.noise.samples[block], self.noise.features)
+            out[block] += noise.astype(out.dtype)
         return out
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Draws of the two sides, (n, k + 1) and (p, k + 1) each."""
-        for _ in range(n_draws):
-            yield (
-                self.samples.mean + self.samples.covariance.draw(1, rng)[0],
-                self.features.mean + self.features.covariance.draw(1, rng)[0],
-            )
+        at_once = max(1, _BLOCK_NUMBERS // (self.samples.mean.size + self.features.mean.size))
+        for start in range(0, n_draws, at_once):
+            size = min(at_once, n_draws - start)
+            of_samples = self.samples.mean + self.samples.covariance.draw(size, rng)
+            of_features = self.features.mean + self.features.covariance.draw(size, rng)
+            yield from zip(of_samples, of_features, strict=True)
 
     def log_density(self, residuals: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
         """Log-density of entries that lie ``residuals`` off their predictions."""
-        variances, degrees = self.variances(rows, columns), self.noise.degrees
+        degrees, excess = self.noise.degrees, self.noise.inflation - 1.0
+        variances = self.variances(rows, columns) - excess * self.noise.samples[rows] * self.noise.features[columns]
         squares = np.square(residuals) / variances
         if np.isinf(degrees):
             return np.asarray(-0.5 * (squares + np.log(2 * np.pi * variances)))
@@ -86,8 +89,12 @@ class TablePosterior:
     def unseen(self, data: Observed) -> TablePosterior:
         """The posterior of other rows with the same columns, which are held as they are."""
         m, k = data.shape[0], self.samples.rank
+        rows_differ = bool(np.any(self.noise.samples != self.noise.samples[0]))
         half = VariationalHalf(
-            data, scipy.sparse.eye_array(m, format="csr"), by_entries=bool(np.isfinite(self.noise.degrees))
+            data,
+            scipy.sparse.eye_array(m, format="csr"),
+            by_entries=bool(np.isfinite(self.noise.degrees)),
+            equal_noise=not rows_differ,
         )
         own = replace(
             self.samples,
@@ -96,17 +103,34 @@ class TablePosterior:
             prior_variance=self.samples.prior_variance * self.new_row_variance,
         )
         features = replace(self.features, mean=self.features.mean.astype(data.dtype, copy=False))
-        common = 1.0 / float(np.mean(1.0 / self.noise.samples))
+        common = common_variance(self.noise.samples)
         noise = replace(self.noise, samples=np.full(m, common))
+        if half.by_entries:
+            noise = replace(noise, weights=np.ones(data.n_observed))
         update = prepare_posterior(half)
-        if not half.by_entries:
-            found = update(own, features, noise, self.overall).posterior
-            return replace(self, samples=found, features=features, noise=noise)
-        noise = replace(noise, weights=np.ones(data.n_observed))
-        for _ in range(_STUDENT_ROUNDS):
-            found = update(own, features, noise, self.overall).posterior
-            noise = replace(noise, weights=student_weights(noise, data, found, features, self.overall))
-        return replace(self, samples=found, features=features, noise=noise)
+        step = update(own, features, noise, self.overall)
+        for _ in range(_NOISE_ROUNDS if rows_differ or half.by_entries else 0):
+            if rows_differ:
+                counts = data.row_counts.astype(np.float64)
+                noise = replace(noise, samples=shrunken_variances(step.squares, counts, common))
+            if half.by_entries:
+                weights = student_weights(noise, data, step.posterior, features, self.overall)
+                noise = replace(noise, weights=weights)
+            step = update(own, features, noise, self.overall)
+        return replace(self, samples=step.posterior, features=features, noise=noise)
+
+    def shapes(self, expected: tuple[int, int, int]) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
+        """What arrays have for shapes, and what they should have in a table of n rows, p columns and rank k."""
+        n, p, k = expected
+        out: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
+            "noise of rows": (self.noise.samples.shape, (n,)),
+            "noise of columns": (self.noise.features.shape, (p,)),
+        }
+        for name, side, length in (("rows", self.samples, n), ("columns", self.features, p)):
+            out[f"posterior of {name}"] = (side.mean.shape, (length, k + 1))
+            out[f"prior variance of {name}"] = (side.prior_variance.shape, (k,))
+            out[f"covariance of {name}"] = (side.covariance.shape, (length, k + 1))
+        return out
 
     @property
     def _feature_size(self) -> int:

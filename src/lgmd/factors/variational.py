@@ -50,6 +50,8 @@ class VariationalHalf:
         The graph over the rows.
     by_entries : bool
         Whether entries have weights of their own, so that no two rows share a system.
+    equal_noise : bool
+        Whether all rows have the same noise.
     diagonal : bool
         Whether all numbers of rows with a system of their own are taken as independent.
     """
@@ -57,6 +59,7 @@ class VariationalHalf:
     data: Observed
     precision: SparseGraph
     by_entries: bool = False
+    equal_noise: bool = True
     diagonal: bool = False
 
 
@@ -91,15 +94,14 @@ def prepare_posterior(half: VariationalHalf) -> PosteriorUpdate:
     data, precision = half.data, scipy.sparse.csr_array(half.precision)
     diagonal = np.asarray(precision.diagonal(), dtype=np.float64)
     has_edges = precision.count_nonzero() > np.count_nonzero(diagonal)
-    if isinstance(data, DenseObserved) and not half.by_entries:
-        rows_alike = not has_edges and bool(np.all(diagonal == diagonal[0]))
-        general = _CompleteUpdate(data, precision, half.diagonal)
-        if rows_alike:
-            return _SharedUpdate(data, float(diagonal[0]), general)
+    if not isinstance(data, DenseObserved) or half.by_entries:
+        return _EntriesUpdate(data, precision, half.diagonal)
+    if half.equal_noise and not half.diagonal:
+        if not has_edges and bool(np.all(diagonal == diagonal[0])):
+            return _SharedUpdate(data, float(diagonal[0]))
         if has_edges and len(diagonal) <= SPECTRAL_ROWS:
-            return _SpectralUpdate(data, precision, general)
-        return general
-    return _EntriesUpdate(data, precision, half.diagonal)
+            return _SpectralUpdate(data, precision)
+    return _CompleteUpdate(data, precision, half.diagonal)
 
 
 class _CompleteUpdate:
@@ -117,7 +119,7 @@ class _CompleteUpdate:
         )
         mean = self._coupling.means(lower, mean, own, np.arange(len(mean)))
         posterior = _posterior(own, mean, _as_covariance(covariance, own), float(logdet.sum()))
-        return HalfStep(posterior, *system.expected(posterior, covariance))
+        return HalfStep(posterior, *system.expected(posterior, system.spread_squares(covariance)))
 
     def cross_covariance(
         self, own: SidePosterior, other: SidePosterior, noise: Noise, rows: IntArray, others: IntArray
@@ -130,16 +132,13 @@ class _CompleteUpdate:
 
 
 class _SharedUpdate:
-    """A complete table without a graph: one covariance for all rows, as long as they have the same noise."""
+    """A complete table without a graph whose rows have the same noise: one covariance for all of them."""
 
-    def __init__(self, data: DenseObserved, scale: float, general: _CompleteUpdate) -> None:
+    def __init__(self, data: DenseObserved, scale: float) -> None:
         self._data = data
         self._scale = scale
-        self._general = general
 
     def __call__(self, own: SidePosterior, other: SidePosterior, noise: Noise, shift: float) -> HalfStep:
-        if np.any(noise.samples != noise.samples[0]):
-            return self._general(own, other, noise, shift)
         system = _CompleteSystem(self._data, other, noise, shift)
         tau = 1.0 / noise.samples[0]
         active = _active(own)
@@ -151,7 +150,7 @@ class _SharedUpdate:
         logdet = -2.0 * len(mean) * float(np.log(np.diag(factor[0])).sum())
         packed = pack(covariance[None])
         posterior = _posterior(own, mean, _as_covariance(packed, own), logdet)
-        return HalfStep(posterior, *system.expected(posterior, packed))
+        return HalfStep(posterior, *system.expected(posterior, system.spread_squares(packed)))
 
     def cross_covariance(
         self, own: SidePosterior, other: SidePosterior, noise: Noise, rows: IntArray, others: IntArray
@@ -161,45 +160,43 @@ class _SharedUpdate:
 
 
 class _SpectralUpdate:
-    """A complete table with a graph: exact in the eigenbasis of the graph, as long as rows have the same noise."""
+    """A complete table with a graph whose rows have the same noise: exact in the eigenbasis of the graph."""
 
-    def __init__(self, data: DenseObserved, precision: SparseGraph, general: _CompleteUpdate) -> None:
+    def __init__(self, data: DenseObserved, precision: SparseGraph) -> None:
         self._data = data
         self._values, self._vectors = scipy.linalg.eigh(precision.toarray().astype(np.float64))
-        self._general = general
 
     def __call__(self, own: SidePosterior, other: SidePosterior, noise: Noise, shift: float) -> HalfStep:
-        if np.any(noise.samples != noise.samples[0]):
-            return self._general(own, other, noise, shift)
         system = _CompleteSystem(self._data, other, noise, shift)
-        P, tau, active = self._precisions(system.gram, own, noise), 1.0 / noise.samples[0], _active(own)
-        blocks = np.zeros((len(P), own.rank + 1, own.rank + 1))
-        inverse = np.linalg.inv(P)
-        blocks[np.ix_(np.arange(len(P)), active, active)] = (inverse + inverse.transpose(0, 2, 1)) / 2
-        turned = np.einsum("md,mde->me", tau * (self._vectors.T @ system.right), blocks)
-        covariance = SpectralCovariance(self._values, self._vectors, blocks)
-        logdet = -float(np.linalg.slogdet(P)[1].sum())
+        blocks, logdet = self._blocks(system, own, noise)
+        turned = np.einsum("md,mde->me", self._vectors.T @ system.right / noise.samples[0], blocks)
+        covariance = SpectralCovariance(self._vectors, blocks)
         posterior = _posterior(own, self._vectors @ turned, covariance, logdet)
-        # Rows have the same noise, so that only the sum of their covariances matters here.
-        average = pack(covariance.total(np.ones(len(blocks)))[None] / len(blocks))
-        return HalfStep(posterior, *system.expected(posterior, average))
+        spread = np.square(self._vectors) @ np.einsum("mab,ab->m", blocks, system.gram)
+        return HalfStep(posterior, *system.expected(posterior, spread))
 
     def cross_covariance(
         self, own: SidePosterior, other: SidePosterior, noise: Noise, rows: IntArray, others: IntArray
     ) -> FloatArray:
         """As the posterior says, which knows the rows jointly."""
-        if not isinstance(own.covariance, SpectralCovariance):
-            return self._general.cross_covariance(own, other, noise, rows, others)
-        return own.covariance.between_sums(rows, others, np.append(1.0 / own.prior_variance, 0.0))
+        found = own.covariance
+        if not isinstance(found, SpectralCovariance):
+            found = SpectralCovariance(
+                self._vectors, self._blocks(_CompleteSystem(self._data, other, noise, 0.0), own, noise)[0]
+            )
+        return found.between_sums(rows, others, np.append(1.0 / own.prior_variance, 0.0))
 
-    def _precisions(self, gram: FloatArray, own: SidePosterior, noise: Noise) -> FloatArray:
-        """Posterior precision along each eigenvector of the graph, (n, d, d)."""
-        active = _active(own)
-        priors = np.repeat(_prior(own, 1.0)[None], len(self._values), axis=0)
+    def _blocks(self, system: _CompleteSystem, own: SidePosterior, noise: Noise) -> tuple[FloatArray, float]:
+        """Posterior covariance along each eigenvector of the graph, (n, d, d), and the log-determinant of all."""
+        active, n = _active(own), len(self._values)
+        priors = np.repeat(_prior(own, 1.0)[None], n, axis=0)
         priors[:, : own.rank] *= self._values[:, None]
-        P = np.repeat(gram[np.ix_(active, active)][None] / noise.samples[0], len(self._values), axis=0)
+        P = np.repeat(system.gram[np.ix_(active, active)][None] / noise.samples[0], n, axis=0)
         P[:, np.arange(len(active)), np.arange(len(active))] += priors[:, active]
-        return P
+        inverse = np.linalg.inv(P)
+        blocks = np.zeros((n, own.rank + 1, own.rank + 1))
+        blocks[np.ix_(np.arange(n), active, active)] = (inverse + inverse.transpose(0, 2, 1)) / 2
+        return blocks, -float(np.linalg.slogdet(P)[1].sum())
 
 
 class _EntriesUpdate:
@@ -278,6 +275,11 @@ class _CompleteSystem:
         padded[:d, :d] = self.gram
         return RowSums(pack(padded[None]), np.column_stack([self.right, np.zeros(n)]), np.zeros(n))
 
+    def spread_squares(self, covariances: FloatArray) -> FloatArray:
+        """What packed covariances, or variances, of rows add to their expected squares, (n,) or (1,)."""
+        diagonal = covariances.shape[1] == len(self.gram)
+        return np.asarray(covariances @ (np.diag(self.gram) if diagonal else doubled(pack(self.gram[None]))[0]))
+
     def expected(self, posterior: SidePosterior, spread: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The last three fields of a :class:`HalfStep`; nothing large is subtracted."""
         other, n = self._other, len(posterior.mean)
@@ -290,9 +292,7 @@ class _CompleteSystem:
         )
         # Row intercepts meet a constant, column intercepts are met by one.
         seen = np.column_stack([posterior.factors, np.ones(n)]).astype(np.float64)
-        squares = squares + np.einsum("id,id->i", seen @ self._spread, seen)
-        diagonal = spread.shape[1] == len(self.gram)
-        squares = squares + spread @ (np.diag(self.gram) if diagonal else doubled(pack(self.gram[None]))[0])
+        squares = squares + np.einsum("id,id->i", seen @ self._spread, seen) + spread
         return squares, residual, np.full(n, self._kappa.sum())
 
 

@@ -89,11 +89,13 @@ class FactorMoments:
         """Posterior covariance of rows ``rows[m]`` and ``others[m]``, summed over their columns, (m,).
 
         Added to ``mean[i] . mean[j]`` it gives the expected product of two rows. It is zero for point estimates and for
-        rows that the present graph does not join, and costs a number of solves that does not grow with the pairs.
+        rows that the present graph does not join, a row's variance for the row itself, and costs a number of solves
+        that does not grow with the pairs.
         """
-        if self.cross is None:
+        rows, others = np.asarray(rows), np.asarray(others)
+        if self.cross is None or self.variance is None:
             return np.zeros(len(rows))
-        return self.cross(np.asarray(rows), np.asarray(others))
+        return np.where(rows == others, self.variance[rows], self.cross(rows, others))
 
     def correlation_vectors(self) -> FloatArray:
         """Rows ``z_i`` with ``z_i . z_j`` the correlation of rows i and j over the factor's columns, which have mean

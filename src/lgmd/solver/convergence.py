@@ -18,7 +18,7 @@ class Status(Enum):
     STOPPED = "stopped"
     INTERRUPTED = "interrupted"
 
-    def message(self, name: str, history: History, tol: float, graph_updates_left: int) -> str:
+    def message(self, name: str, history: History, tol: float, graph_updates_left: int, measure: str) -> str:
         """What to tell the user; empty where there is nothing to tell."""
         n_iter, change = len(history), history.last_change
         if self is Status.MAX_ITER:
@@ -29,7 +29,7 @@ class Status(Enum):
             elif math.isnan(change):
                 reason = "the last iteration had nothing to be compared with"
             else:
-                reason = f"the relative change {change:.1e} is above tol={tol:.0e}"
+                reason = f"the {measure} {change:.1e} is above tol={tol:.0e}"
             return (
                 f"{name} stopped after max_iter={n_iter} iterations; {reason}. "
                 f"Raise max_iter, or accept: the objective {fell} in every iteration with the same graphs."

@@ -145,7 +145,9 @@ def _graphs_due(problem: Inference[StateT], schedule: Schedule, history: History
 
 
 def _has_converged(problem: Inference[StateT], schedule: Schedule, history: History) -> bool:
-    settled = abs(history.last_change) <= schedule.tol
+    change = history.last_change
+    # Where every step is an improvement, a loss is round-off: there is nothing left to gain.
+    settled = abs(change) <= schedule.tol or (problem.only_improves and change < 0 < schedule.tol)
     return settled and _graph_updates_left(problem, schedule, history) <= 0
 
 

@@ -90,6 +90,11 @@ class MapInference:
     feature_learner: GraphLearner
     update: FactorUpdate
 
+    @property
+    def only_improves(self) -> bool:
+        """Whether the update is exact."""
+        return self.update.balances
+
     def start(self, intercepts: Intercepts, random_state: RandomState) -> MapState:
         """Truncated singular value decomposition and the graphs that need no factor."""
         sample_graph = self.sample_learner.start(self.data, SAMPLES)

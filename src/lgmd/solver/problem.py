@@ -69,6 +69,11 @@ class Inference(Protocol, Generic[StateT]):
         """Makes the graph over the columns."""
         ...
 
+    @property
+    def only_improves(self) -> bool:
+        """Whether the objective cannot rise but for round-off while the graphs are held."""
+        ...
+
     def start(self, intercepts: Intercepts, random_state: RandomState) -> StateT:
         """The state before the first iteration."""
         ...

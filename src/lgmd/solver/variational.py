@@ -34,7 +34,7 @@ from lgmd.factors import (
     singular_start,
 )
 from lgmd.factors.storage import pack_noise, pack_posterior, unpack_noise, unpack_posterior
-from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner, NoGraph
+from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
 from lgmd.observed import Observed
 from lgmd.solver.problem import FEATURES, SAMPLES, Iteration
 from lgmd.solver.variational_state import VariationalState, balanced, without_dead_columns
@@ -85,6 +85,11 @@ class VariationalInference:
     noise: NoiseModel
     diagonal: bool = False
 
+    @property
+    def only_improves(self) -> bool:
+        """Always."""
+        return True
+
     def start(self, intercepts: Intercepts, random_state: RandomState) -> VariationalState:
         """The analytic solution of a complete table without graphs; otherwise singular vectors, boldly or cautiously.
 
@@ -96,12 +101,17 @@ class VariationalInference:
             self.sample_learner.start(self.data, SAMPLES),
             self.feature_learner.start(self.data.T, FEATURES),
         )
+        if not self.data.is_complete and self.data.n_observed > _SAMPLE_ENTRIES:
+            return self._start_from_sample(intercepts, graphs, random_state)
+        return self._start_from_all(intercepts, graphs, random_state)
+
+    def _start_from_all(
+        self, intercepts: Intercepts, graphs: tuple[GraphEstimate, GraphEstimate], random_state: RandomState
+    ) -> VariationalState:
         has_edges = graphs[0].n_edges + graphs[1].n_edges > 0
         arguments = (self.data, intercepts, self.intercepts, self.n_components)
         if self.data.is_complete and not has_edges and not self.noise.by_entries:
             return self._state(analytic_start(*arguments, random_state), intercepts, graphs)
-        if not self.data.is_complete and self.data.n_observed > _SAMPLE_ENTRIES:
-            return self._start_from_sample(intercepts, graphs, random_state)
         variance, weights = self.noise.first_look(self.data, intercepts)
         start = singular_start(*arguments, _BOLD * variance, random_state, weights)
         start = start.under(graphs[0].precision, graphs[1].precision)
@@ -134,8 +144,10 @@ class VariationalInference:
             return VariationalState(found.features, features, found.overall, noise, *graphs)
         size = max(self.n_components, int(n * _SAMPLE_ENTRIES / self.data.n_observed))
         rows = np.sort(check_random_state(random_state).choice(n, size, replace=False))
-        part = replace(self, data=self.data.rows(rows), sample_learner=NoGraph())
-        found = part.start(replace(intercepts, rows=intercepts.rows[rows]), random_state)
+        part = replace(self, data=self.data.rows(rows))
+        found = part._start_from_all(
+            replace(intercepts, rows=intercepts.rows[rows]), (GraphEstimate.identity(size), graphs[1]), random_state
+        )
         mean = np.zeros((n, found.samples.rank + 1), self.data.dtype)
         mean[:, -1] = intercepts.rows
         samples = replace(found.samples, mean=mean, covariance=RowCovariances.zero(mean.shape, mean.dtype))
@@ -243,10 +255,12 @@ class VariationalInference:
         )
 
     def _sample_half(self, graph: GraphEstimate) -> VariationalHalf:
-        return VariationalHalf(self.data, graph.precision, self.noise.by_entries, self.diagonal)
+        equal_noise = self.noise.kind != "samples"
+        return VariationalHalf(self.data, graph.precision, self.noise.by_entries, equal_noise, self.diagonal)
 
     def _feature_half(self, graph: GraphEstimate) -> VariationalHalf:
-        return VariationalHalf(self.data.T, graph.precision, self.noise.by_entries, self.diagonal)
+        equal_noise = self.noise.kind != "features"
+        return VariationalHalf(self.data.T, graph.precision, self.noise.by_entries, equal_noise, self.diagonal)
 
     def _prepare(self, state: VariationalState) -> _Iterate:
         data, model = self.data, self.noise
