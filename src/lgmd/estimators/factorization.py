@@ -259,8 +259,9 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
         self.sample_factors_, self.feature_factors_ = X * root, W * root
         self.intercept_ = means.overall
         self.sample_intercepts_, self.feature_intercepts_ = means.rows, means.columns
+        self.noise_std_ = scale * float(np.sqrt(state.squares / data.n_observed))
         with np.errstate(over="ignore"):  # a variance beyond the range of floating point is infinite
-            self.noise_variance_ = float(np.square(np.float64(scale) * np.sqrt(state.squares / data.n_observed)))
+            self.noise_variance_ = float(np.square(np.float64(self.noise_std_)))
 
     def _keep_posterior(self, state: VariationalState, scale: float) -> None:
         self.update_ = "variational: posteriors of rows and columns in turn"
@@ -271,6 +272,7 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
         self.intercept_ = state.overall * scale
         self.sample_intercepts_, self.feature_intercepts_ = samples.intercepts * unit, features.intercepts * unit
         noise = state.noise
+        self.noise_std_ = scale * float(np.sqrt(noise.level))
         with np.errstate(over="ignore"):
             squared = np.square(np.float64(scale))
             self.noise_variance_ = float(noise.level * squared)
@@ -298,7 +300,9 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
             refuse_missing(self, ("posterior_",))
             found |= self.posterior_.shapes((n, p, k))
         refuse_mismatch(found)
-        refuse_missing(self, ("scale_", "intercept_", "noise_variance_", "sample_prior_variance_", "history_"))
+        refuse_missing(
+            self, ("scale_", "intercept_", "noise_variance_", "noise_std_", "sample_prior_variance_", "history_")
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -34,6 +34,7 @@ class FittedTable(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     feature_intercepts_: FloatArray
     sample_prior_variance_: float
     noise_variance_: float
+    noise_std_: float
     rank_: int
     posterior_: TablePosterior
     intercept: str
@@ -233,7 +234,7 @@ class FittedTable(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         if self._has_posterior:
             density = self.posterior_.log_density(residuals, rows, columns)
         else:
-            variance = max(self.noise_variance_ / self.scale_**2, np.finfo(np.float64).tiny)
+            variance = max((self.noise_std_ / self.scale_) ** 2, np.finfo(np.float64).tiny)
             density = -0.5 * (np.square(residuals) / variance + np.log(2 * np.pi * variance))
         return float(density.mean() - np.log(self.scale_))
 

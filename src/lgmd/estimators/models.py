@@ -80,6 +80,8 @@ class LGMD(Factorization):
     noise_variance_ : float
         Learned, on average over the table; for MAP the mean squared residual of the observed entries. Under the Student
         likelihood the squared scale, which outliers do not raise.
+    noise_std_ : float
+        Its root.
     sample_noise_variance_, feature_noise_variance_ : ndarray of shape (n,) and (p,)
         Noise variance of each row and each column, on average over the other side. Variational only.
     rank_ : int

@@ -37,6 +37,9 @@ __all__ = ["HalfStep", "PosteriorUpdate", "VariationalHalf", "prepare_posterior"
 # Up to this many rows the posterior of a complete table under a graph is found in the graph's eigenbasis.
 SPECTRAL_ROWS = 1000
 
+# Entries up to which second moments are kept in double precision whatever the table has.
+_PRECISE_ENTRIES = 2_000_000
+
 
 @dataclass(frozen=True)
 class VariationalHalf:
@@ -206,6 +209,8 @@ class _EntriesUpdate:
         self._entries = data.entries()
         self._coupling = Coupling(precision)
         self._diagonal = diagonal
+        # Expected squares are differences of large sums. Single precision is for tables whose moments fill the memory.
+        self._precise = np.dtype(np.float64) if data.n_observed <= _PRECISE_ENTRIES else data.dtype
 
     def __call__(self, own: SidePosterior, other: SidePosterior, noise: Noise, shift: float) -> HalfStep:
         dtype, (n, d) = own.mean.dtype, own.mean.shape
@@ -243,12 +248,12 @@ class _EntriesUpdate:
     def _moments(self, other: SidePosterior, noise: Noise) -> FloatArray:
         covariance, kappa = other.covariance, 1.0 / noise.features
         if isinstance(covariance, DiagonalCovariances):
-            return diagonal_moments(other.mean, covariance.variances, kappa)
+            return diagonal_moments(other.mean, covariance.variances, kappa, self._precise)
         if isinstance(covariance, RowCovariances):
             packed = covariance.applied().packed
         else:
             packed = covariance.packed_rows(np.arange(len(other.mean)))
-        return second_moments(other.mean, packed.astype(other.mean.dtype, copy=False), kappa)
+        return second_moments(other.mean, packed, kappa, self._precise)
 
 
 class _CompleteSystem:

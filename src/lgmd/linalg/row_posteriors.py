@@ -15,7 +15,7 @@ Symmetric matrices are packed: the lower triangle, row by row. Sums are kept in 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -78,7 +78,9 @@ class RowPosteriors(NamedTuple):
     """Sum of the weights, (rows,)."""
 
 
-def second_moments(mean: FloatArray, covariance: FloatArray, weights: FloatArray) -> FloatArray:
+def second_moments(
+    mean: FloatArray, covariance: FloatArray, weights: FloatArray, dtype: np.dtype[Any] | None = None
+) -> FloatArray:
     """Weighted ``E[h h']`` of each row, ``h = (factors, 1, intercept)``, packed.
 
     Parameters
@@ -87,14 +89,16 @@ def second_moments(mean: FloatArray, covariance: FloatArray, weights: FloatArray
     covariance : ndarray of shape (n or 1, (k + 1)(k + 2) / 2)
         Packed; one for all rows, or one a row.
     weights : ndarray of shape (n,)
+    dtype : dtype, optional
+        Of the result; by default that of the mean.
 
     Returns
     -------
     ndarray of shape (n, (k + 2)(k + 3) / 2)
     """
     n, d = mean.shape
-    out = np.empty((n, packed_size(d + 1)), mean.dtype)
-    weights = weights.astype(mean.dtype, copy=False)
+    out = np.empty((n, packed_size(d + 1)), mean.dtype if dtype is None else dtype)
+    mean, covariance, weights = (array.astype(out.dtype, copy=False) for array in (mean, covariance, weights))
     map_blocks(
         lambda start, stop: row_kernels.second_moments(start, stop, mean, covariance, weights, out),
         even_blocks(n),
@@ -103,7 +107,9 @@ def second_moments(mean: FloatArray, covariance: FloatArray, weights: FloatArray
     return out
 
 
-def diagonal_moments(mean: FloatArray, variances: FloatArray, weights: FloatArray) -> FloatArray:
+def diagonal_moments(
+    mean: FloatArray, variances: FloatArray, weights: FloatArray, dtype: np.dtype[Any] | None = None
+) -> FloatArray:
     """What stands for :func:`second_moments` where all numbers are independent.
 
     For ``h = (factors, 1, intercept)`` the means times the root of the weight, then the variances times the weight.
@@ -113,10 +119,12 @@ def diagonal_moments(mean: FloatArray, variances: FloatArray, weights: FloatArra
     ndarray of shape (n, 2 (k + 2))
     """
     n = len(mean)
+    dtype = mean.dtype if dtype is None else dtype
+    mean, variances = mean.astype(np.float64), variances.astype(np.float64)
     ones, zeros = np.ones((n, 1), mean.dtype), np.zeros((n, 1), mean.dtype)
     means = np.hstack([mean[:, :-1], ones, mean[:, -1:]]) * np.sqrt(weights)[:, None]
     spread = np.hstack([variances[:, :-1], zeros, variances[:, -1:]]) * weights[:, None]
-    return np.ascontiguousarray(np.hstack([means, spread]), dtype=mean.dtype)
+    return np.ascontiguousarray(np.hstack([means, spread]), dtype=dtype)
 
 
 def posteriors_of_rows(
