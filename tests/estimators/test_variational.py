@@ -299,7 +299,7 @@ def test_draws_of_chosen_entries_repeat_with_their_seed(make_table):
     rows, columns = np.array([[0], [5]]), np.array([2, 4, 10])
     chosen = model.sample_posterior(3, rows, columns, random_state=7)
     assert chosen.shape == (3, 2, 3)
-    np.testing.assert_allclose(chosen, whole[:, rows, columns], rtol=1e-10)
+    np.testing.assert_array_equal(model.sample_posterior(3, rows, columns, random_state=7), chosen)
     np.testing.assert_array_equal(model.sample_posterior(3, random_state=7), whole)
     assert not np.allclose(model.sample_posterior(3, random_state=8), whole)
     assert not np.allclose(whole[0], whole[1])
@@ -311,6 +311,51 @@ def test_draws_of_chosen_entries_repeat_with_their_seed(make_table):
         model.sample_posterior(0)
     with pytest.raises(InvalidDataError, match="columns must be between 0 and 10, but 11 is among them"):
         model.sample_posterior(1, [0], [11])
+
+
+def test_draws_of_chosen_entries_have_the_joint_distribution_of_the_whole_table(make_table):
+    _, gappy = make_table()
+    model = LGMD(3).fit(gappy)
+    rows, columns = np.array([0, 0, 5, 5]), np.array([2, 4, 2, 4])
+    chosen = model.sample_posterior(4000, rows, columns, random_state=1)
+    whole = model.sample_posterior(4000, random_state=2)[:, rows, columns]
+    # Standard errors of means and covariances of 4000 draws, four and a half of them.
+    spread = np.cov(whole.T)
+    sd = np.sqrt(np.diag(spread))
+    assert np.all(np.abs(chosen.mean(axis=0) - whole.mean(axis=0)) < 4.5 * sd * np.sqrt(2 / 4000))
+    # Products of Gaussian numbers have fourth moments of their own: twice the Gaussian error.
+    allowed = 9 * np.outer(sd, sd) * np.sqrt(2 * 2 / 4000)
+    assert np.all(np.abs(np.cov(chosen.T) - spread) < allowed)
+    correlation = spread / np.outer(sd, sd)
+    assert correlation[0, 1] > 0.05 or correlation[0, 2] > 0.05  # entries of a row or column hang together
+
+
+# A graph.
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_bars_of_thin_rows_under_a_graph_are_wide_enough(exact, monkeypatch):
+    if not exact:
+        monkeypatch.setattr("lgmd.factors.coupling._DENSE_UNKNOWNS", 0)
+    rng = np.random.default_rng(3)
+    n, p = 200, 60
+    steps = np.diag(np.ones(n - 1), 1)
+    chain = np.diag((steps + steps.T).sum(axis=0) + 0.05) - steps - steps.T
+    X = np.linalg.cholesky(np.linalg.inv(chain)) @ rng.standard_normal((n, 4))
+    truth = X @ rng.standard_normal((4, p))
+    noisy = truth + 0.3 * truth.std() * rng.standard_normal((n, p))
+    seen = rng.random((n, p)) < 0.5
+    thin = rng.permutation(n)[:30]
+    seen[thin] = False
+    seen[thin, rng.integers(0, p, 30)] = True
+    model = LGMD(6, sample_graph=chain).fit(np.where(seen, noisy, np.nan))
+    mean, std = model.reconstruct(return_std=True)
+    inside = np.abs(noisy - mean) < 1.645 * std
+    # Entries of a row share its error: 30 rows say their coverage to some four in a hundred.
+    assert inside[thin][~seen[thin]].mean() > 0.8
+    assert 0.86 < inside[~seen].mean() < 0.94
+    full = np.setdiff1d(np.arange(n), thin)
+    assert std[thin].mean() > 1.5 * std[full].mean()
 
 
 # Scores.

@@ -223,7 +223,7 @@ def test_draws_have_mean_zero_and_the_covariance(form, rank, rng, monkeypatch):
     found, dense = form(rng, rank)
     joint = dense.reshape(N * D, N * D)
     n_draws = 20_000
-    draws = found.draw(n_draws, np.random.default_rng(1))
+    draws = found.draw(n_draws, np.random.default_rng(1), np.arange(N))
     assert draws.shape == (n_draws, N, D)
     flat = draws.reshape(n_draws, N * D)
     variances = np.diag(joint)
@@ -247,14 +247,14 @@ def test_draws_have_mean_zero_and_the_covariance(form, rank, rng, monkeypatch):
 @pytest.mark.parametrize("form", FORMS)
 def test_draws_are_the_same_for_the_same_generator(form, rng):
     found, _ = form(rng)
-    first, again, other = (found.draw(2, np.random.default_rng(seed)) for seed in (3, 3, 4))
+    first, again, other = (found.draw(2, np.random.default_rng(seed), np.arange(N)) for seed in (3, 3, 4))
     np.testing.assert_array_equal(first, again)
     assert np.abs(first - other).max() > 0.1
 
 
 def test_a_single_row_can_be_drawn(rng):
     block = positive(rng, 1, rank=2)
-    draws = RowCovariances(pack(block), 1).draw(20_000, np.random.default_rng(2))
+    draws = RowCovariances(pack(block), 1).draw(20_000, np.random.default_rng(2), np.arange(1))
     errors = np.sqrt((np.outer(np.diag(block[0]), np.diag(block[0])) + block[0] ** 2) / 20_000)
     assert np.all(np.abs(draws[:, 0].T @ draws[:, 0] / 20_000 - block[0]) <= 5 * errors)
 

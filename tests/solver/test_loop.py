@@ -177,12 +177,12 @@ def test_convergence_of_the_evidence_bound_is_by_its_change_an_entry(make_table,
     assert model.n_iter_ == len(objective)
 
 
-@pytest.mark.parametrize("inference", INFERENCES)
-def test_running_out_of_iterations_warns_with_numbers(make_table, inference):
+@pytest.mark.parametrize(("inference", "measure"), [("map", "relative change"), ("variational", "change per entry")])
+def test_running_out_of_iterations_warns_with_numbers(make_table, inference, measure):
     complete, _ = make_table()
     with pytest.warns(
         ConvergenceWarning,
-        match=r"PMF stopped after max_iter=2 iterations; the (relative )?change .*\d\.\de-\d\d.* is above tol=1e-12. "
+        match=rf"PMF stopped after max_iter=2 iterations; the {measure} \d\.\de-\d\d is above tol=1e-12. "
         "Raise max_iter, or accept: the objective fell in every iteration",
     ):
         model = PMF(n_components=3, inference=inference, tol=1e-12, max_iter=2).fit(complete)
@@ -233,7 +233,8 @@ def test_ctrl_c_leaves_a_usable_model(make_table, inference, graphs):
         std = model.reconstruct(return_std=True)[1]
         spread = np.mean((std**2 - model.noise_variance_)[~np.isnan(gappy)])
         assert spread > 0
-        assert model.noise_variance_ == pytest.approx(squares + spread, rel=1e-3)
+        # Bars of rows that a graph joins are found after the run, with the noise and the priors of its end.
+        assert model.noise_variance_ == pytest.approx(squares + spread, rel=0.02 if graphs else 1e-3)
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,11 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
         checkpoint : path, optional
             Where to keep the state of the run. If the file exists, the run goes on from it.
 
+        Notes
+        -----
+        Ctrl-C leaves a model with the last complete iteration. While the starting factors are still being made it ends
+        ``fit`` without one.
+
         Returns
         -------
         self
@@ -153,7 +158,7 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
             checkpoint=saver,
         )
         validate_data(self, X, skip_check_array=True, reset=True)
-        self._keep(data, solution, scale)
+        self._keep(problem, solution, scale)
         return self
 
     def _check_parameters(self) -> tuple[GraphLearner, GraphLearner]:
@@ -222,14 +227,15 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
     def _schedule(self) -> Schedule:
         return Schedule(max_iter=self.max_iter, tol=self.tol)
 
-    def _keep(self, data: Observed, solution: Solution[Any], scale: float) -> None:
+    def _keep(self, problem: Inference[Any], solution: Solution[Any], scale: float) -> None:
         """Attributes of a finished run, at the scale of the data."""
+        data = problem.data
         state, history = solution.state, solution.history
         self.scale_ = scale
         self.sample_graph_, self.feature_graph_ = state.sample_graph.precision, state.feature_graph.precision
         self.sample_prior_variance_ = mean_marginal_variance(self.sample_graph_)
-        if isinstance(state, VariationalState):
-            self._keep_posterior(state, scale)
+        if isinstance(problem, VariationalInference):
+            self._keep_posterior(problem, state, scale)
         else:
             self._keep_estimate(data, state, scale)
         self.rank_ = self.sample_factors_.shape[1]
@@ -263,9 +269,9 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
         with np.errstate(over="ignore"):  # a variance beyond the range of floating point is infinite
             self.noise_variance_ = float(np.square(np.float64(self.noise_std_)))
 
-    def _keep_posterior(self, state: VariationalState, scale: float) -> None:
+    def _keep_posterior(self, problem: VariationalInference, state: VariationalState, scale: float) -> None:
         self.update_ = "variational: posteriors of rows and columns in turn"
-        self.posterior_ = state.posterior(self.sample_prior_variance_)
+        self.posterior_ = problem.posterior(state, self.sample_prior_variance_)
         samples, features = self.posterior_.samples, self.posterior_.features
         root, unit = samples.mean.dtype.type(np.sqrt(scale)), samples.mean.dtype.type(scale)
         self.sample_factors_, self.feature_factors_ = samples.factors * root, features.factors * root

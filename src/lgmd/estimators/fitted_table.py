@@ -184,20 +184,22 @@ class FittedTable(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         rng = np.random.default_rng(seed)
         n, p = len(self.sample_factors_), len(self.feature_factors_)
+        posterior = self.posterior_
         if rows is None:
             refuse_oversized(n_draws * n, p, self.sample_factors_.dtype.itemsize)
             i, j = np.arange(n)[:, None], np.arange(p)
         else:
             i, j = self._entries(rows, columns)
-        posterior = self.posterior_
-        shape = np.broadcast_shapes(i.shape, j.shape)
-        out = np.empty((n_draws, *shape), self.sample_factors_.dtype)
-        for draw, (samples, features) in enumerate(posterior.draw(n_draws, rng)):
+        own, i_own = np.unique(i, return_inverse=True)
+        met, j_met = np.unique(j, return_inverse=True)
+        i_own, j_met = i_own.reshape(i.shape), j_met.reshape(j.shape)
+        out = np.empty((n_draws, *np.broadcast_shapes(i.shape, j.shape)), self.sample_factors_.dtype)
+        for draw, (samples, features) in enumerate(posterior.draw(n_draws, rng, own, met)):
             if rows is None:
                 entries = samples[:, :-1] @ features[:, :-1].T
             else:
-                entries = np.einsum("...k,...k->...", samples[i, :-1], features[j, :-1])
-            entries = entries + (posterior.overall + samples[i, -1] + features[j, -1])
+                entries = np.einsum("...k,...k->...", samples[i_own, :-1], features[j_met, :-1])
+            entries = entries + (posterior.overall + samples[i_own, -1] + features[j_met, -1])
             if noise:
                 entries = entries + posterior.noise.draw(i, j, rng)
             out[draw] = entries * self.scale_
@@ -205,6 +207,8 @@ class FittedTable(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean predictive log-density of the entries of a table that were not fitted.
+
+        Rows are the fitted ones: hold out entries, not rows. Cross-validation over rows has no meaning here.
 
         Parameters
         ----------
@@ -226,6 +230,12 @@ class FittedTable(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             raise InvalidDataError(
                 f"The table to score is {observed.shape[0]} x {observed.shape[1]}, but the fitted one is "
                 f"{shape[0]} x {shape[1]}. Pass the held-out entries in a table of that shape, with NaN elsewhere."
+            )
+        names = getattr(self, "sample_names_in_", None)
+        if names is not None and observed.row_names is not None and not np.array_equal(names, observed.row_names):
+            raise InvalidDataError(
+                "The rows of the table to score have other names than the fitted ones, or another order. Entries are "
+                "scored where they stand: reindex the table to the fitted rows."
             )
         entries = observed.entries()
         rows = np.repeat(np.arange(shape[0]), np.diff(entries.indptr))

@@ -107,7 +107,7 @@ class LGMDImputer(SavedAsFile, OneToOneFeatureMixin, TransformerMixin, BaseEstim
         if not isinstance(estimate, tuple):
             return np.asarray(observed.fill(estimate))
         filled, std = estimate
-        return np.asarray(observed.fill(filled)), np.asarray(observed.divided(np.inf).fill(std))
+        return np.asarray(observed.fill(filled)), np.asarray(np.abs(observed.divided(np.inf).fill(std)))
 
     def _check_loaded(self) -> None:
         refuse_missing(self, ("estimator_", "n_features_in_"))

@@ -33,7 +33,8 @@ class LGMD(Factorization):
     Parameters
     ----------
     n_components : int, default=20
-        Most columns of the factors.
+        Most columns of the factors, at most the number of rows and of columns. Variational inference drops those that
+        the data does not ask for.
     inference : {"variational", "map"}, default="variational"
         Whether to find the posterior of the factors or the most probable ones.
     sample_graph, feature_graph : str, GraphLearner or matrix, default="none"
@@ -46,7 +47,8 @@ class LGMD(Factorization):
         Variational only.
     covariance : {"auto", "full", "diagonal"}, default="auto"
         With gaps, whether each row and column has a covariance matrix over its factors or only variances. ``"auto"`` is
-        full while the matrices of all rows and columns hold no more than 300 million numbers. Variational only.
+        full while the matrices of all rows and columns hold no more than 300 million numbers. Rows that a graph joins
+        need a matrix each while they are updated in any case. Variational only.
     sample_penalty, feature_penalty : float, default=1.0
         Strength of the two priors, for data at unit scale: the table is divided by ``scale_``, its standard deviation
         about the intercepts, so that a penalty means the same for degrees and for millidegrees. MAP only.

@@ -7,6 +7,9 @@ in the coordinates of these factors the graph's edges are all that is left.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 import scipy.sparse
 
@@ -17,11 +20,13 @@ from lgmd.linalg.conjugate_gradients import conjugate_gradients
 from lgmd.linalg.packed import unpack
 from lgmd.linalg.row_systems import multiply_upper, solve_lower, solve_upper
 
-__all__ = ["Coupling"]
+__all__ = ["Coupling", "JointRows"]
 
 # Unknowns up to which the joint covariance is formed; above, draws from it are compared.
 _DENSE_UNKNOWNS = 2000
-_N_DRAWS = 64
+
+# Draws for rows that are too many for that: as many as the numbers allow, but not fewer than a few.
+_N_DRAWS, _FEWEST_DRAWS, _DRAWN_NUMBERS = 64, 8, 200_000_000
 
 
 class Coupling:
@@ -60,12 +65,8 @@ class Coupling:
         mean[position] = solve_upper(L, self._solve(L, right, start, own))
         return mean
 
-    def cross_covariance(
-        self, moments: FloatArray, tau: FloatArray, own: SidePosterior, rows: IntArray, others: IntArray
-    ) -> FloatArray:
-        """Posterior covariance of pairs of rows, summed over factors at unit prior variance.
-
-        Exact for few unknowns; otherwise from draws, each of which costs one solve. Rows without an edge have none.
+    def joint(self, moments: FloatArray, tau: FloatArray, own: SidePosterior) -> JointRows | None:
+        """The joint posterior of the rows with an edge; None where there are none, or where it cannot be drawn from.
 
         Parameters
         ----------
@@ -74,61 +75,52 @@ class Coupling:
         tau : ndarray of shape (n,)
             Noise precision of each row.
         own : SidePosterior
-        rows, others : ndarray of int
         """
-        out = np.zeros(len(rows))
-        position = np.full(len(self.diagonal), -1)
-        position[self.coupled] = np.arange(len(self.coupled))
-        i, j = position[rows], position[others]
-        known = (i >= 0) & (j >= 0) & (i != j)
-        if not known.any():
-            return out
+        if not len(self.coupled):
+            return None
         k = own.rank
         blocks = unpack(moments)[:, : k + 1, : k + 1] * tau[self.coupled, None, None]
         if own.intercept_variance is None:
             blocks[:, k, :] = blocks[:, :, k] = 0.0
         blocks[:, k, k] += 1.0 if own.intercept_variance is None else 1.0 / own.intercept_variance
-        form = self._exactly if len(blocks) * (k + 1) <= _DENSE_UNKNOWNS else self._from_draws
-        out[known] = form(blocks, own, i[known], j[known])
-        return out
-
-    def _exactly(self, blocks: FloatArray, own: SidePosterior, i: IntArray, j: IntArray) -> FloatArray:
-        m, d = blocks.shape[:2]
         weights = self._weights(own)
+        if blocks.shape[0] * blocks.shape[1] <= _DENSE_UNKNOWNS:
+            return self._exact(blocks, weights, own)
+        return self._drawn(blocks, weights, own)
+
+    def _exact(self, blocks: FloatArray, weights: FloatArray, own: SidePosterior) -> JointRows:
+        m, d = blocks.shape[:2]
         joint = np.einsum("ij,ab->iajb", self._precision.toarray(), np.diag(weights))
         joint[np.arange(m), :, np.arange(m), :] += blocks
         inverse = np.linalg.inv(joint.reshape(m * d, m * d)).reshape(m, d, m, d)
-        return np.asarray(np.einsum("maa,a->m", inverse[i, :, j, :], weights))
+        marginals = _without_intercept(inverse[np.arange(m), :, np.arange(m), :], own)
+        return JointRows(self, marginals, weights, np.einsum("iaja,a->ij", inverse, weights), None)
 
-    def _from_draws(self, blocks: FloatArray, own: SidePosterior, i: IntArray, j: IntArray) -> FloatArray:
-        """Solving with a right-hand side of covariance K gives a draw of covariance K^-1."""
+    def _drawn(self, blocks: FloatArray, weights: FloatArray, own: SidePosterior) -> JointRows | None:
+        """Solving with a right-hand side of covariance K gives a draw of covariance K^-1.
+
+        The covariance of a row is its covariance given the others, which is known, plus that of its mean given the
+        others, which is what the draws tell.
+        """
+        color = _coloring(self._precision)
+        if color is None:
+            return None
         rng = np.random.default_rng(0)
-        weights = self._weights(own)
-        roots = np.linalg.cholesky(
-            blocks + 1e-12 * np.eye(blocks.shape[1]) * np.trace(blocks, axis1=1, axis2=2)[:, None, None]
-        )
-        preconditioner = blocks.copy()
-        preconditioner[:, np.arange(own.rank), np.arange(own.rank)] += self.diagonal[self.coupled, None] * weights[:-1]
-        L = np.linalg.cholesky(preconditioner)
-        try:
-            color = factorize(self._precision).color
-        except TooEntangledError:
-            return self._between_neighbours(L, own, i, j)
-        out = np.zeros(len(i))
-        for _ in range(_N_DRAWS):
-            right = np.einsum("mab,mb->ma", roots, rng.standard_normal(blocks.shape[:2]))
-            right += color(rng.standard_normal(right.shape)) * np.sqrt(weights)
-            draw = solve_upper(L, self._solve(L, solve_lower(L, right), np.zeros_like(right), own))
-            out += np.einsum("ma,ma,a->m", draw[i], draw[j], weights)
-        return out / _N_DRAWS
-
-    def _between_neighbours(self, L: FloatArray, own: SidePosterior, i: IntArray, j: IntArray) -> FloatArray:
-        """To first order in the edges: ``-K_i^-1 A_ij G^-1 K_j^-1``, for graphs that cannot be factored."""
-        weights = self._weights(own)
-        edge = np.asarray(self._edges[i, j]).ravel()
-        inverses = np.linalg.inv(L)
-        inverses = np.einsum("mba,mbc->mac", inverses, inverses)
-        return np.asarray(-edge * np.einsum("mab,b,mba,a->m", inverses[i], weights, inverses[j], weights))
+        m, d = blocks.shape[:2]
+        rounding = 1e-12 * np.trace(blocks, axis1=1, axis2=2)[:, None, None] * np.eye(d)
+        roots = np.linalg.cholesky(blocks + rounding)
+        blocks[:, np.arange(d), np.arange(d)] += self.diagonal[self.coupled, None] * weights
+        L = np.linalg.cholesky(blocks)
+        marginals = np.linalg.inv(L)
+        marginals = np.einsum("mba,mbc->mac", marginals, marginals)
+        draws = np.empty((max(_FEWEST_DRAWS, min(_N_DRAWS, _DRAWN_NUMBERS // (m * d))), m, d))
+        for draw in draws:
+            right = np.einsum("mab,mb->ma", roots, rng.standard_normal((m, d)))
+            right += color(rng, d) * np.sqrt(weights)
+            draw[:] = solve_upper(L, self._solve(L, solve_lower(L, right), np.zeros_like(right), own))
+            pull = solve_upper(L, solve_lower(L, self._edges @ (draw * weights)))
+            marginals += np.einsum("ma,mb->mab", pull, pull) / len(draws)
+        return JointRows(self, _without_intercept(marginals, own), weights, None, draws)
 
     def _solve(self, L: FloatArray, right: FloatArray, start: FloatArray, own: SidePosterior) -> FloatArray:
         """``(I + L^-1 (A_off x G^-1) L^-T) u = right``."""
@@ -145,3 +137,77 @@ class Coupling:
     def _weights(own: SidePosterior) -> FloatArray:
         """Prior precision of each factor at unit scale of the graph; intercepts have no graph."""
         return np.append(1.0 / own.prior_variance, 0.0)
+
+
+@dataclass(frozen=True)
+class JointRows:
+    """The joint posterior of rows that a graph couples, as far as it is asked for.
+
+    Attributes
+    ----------
+    coupling : Coupling
+    marginals : ndarray of shape (m, d, d)
+        Covariance of each coupled row.
+    weights : ndarray of shape (d,)
+        What brings factors to unit prior variance; zero for the intercept.
+    products : ndarray of shape (m, m) or None
+        Weighted sums of the covariances of pairs, where there are few rows.
+    draws : ndarray of shape (n_draws, m, d) or None
+        Draws with mean zero, where there are many.
+    """
+
+    coupling: Coupling
+    marginals: FloatArray
+    weights: FloatArray
+    products: FloatArray | None
+    draws: FloatArray | None
+
+    def traces(self) -> FloatArray:
+        """Weighted sum of the variances of each coupled row, (m,)."""
+        return np.asarray(np.einsum("maa,a->m", self.marginals, self.weights))
+
+    def between(self, rows: IntArray, others: IntArray) -> FloatArray:
+        """Weighted sum of the covariances of pairs of rows; zero where one of them has no edge."""
+        position = np.full(len(self.coupling.diagonal), -1)
+        position[self.coupling.coupled] = np.arange(len(self.coupling.coupled))
+        i, j = position[rows], position[others]
+        known = (i >= 0) & (j >= 0)
+        i, j, out = i[known], j[known], np.zeros(len(rows))
+        if self.products is not None:
+            out[known] = self.products[i, j]
+        elif self.draws is not None:
+            found = np.mean([np.einsum("ma,ma,a->m", draw[i], draw[j], self.weights) for draw in self.draws], axis=0)
+            # A covariance is no larger than the variances allow, whatever the draws say.
+            largest = np.sqrt(self.traces()[i] * self.traces()[j])
+            out[known] = np.clip(found, -largest, largest)
+        return out
+
+
+def _without_intercept(marginals: FloatArray, own: SidePosterior) -> FloatArray:
+    """An intercept that the model does not have is certain."""
+    if own.intercept_variance is None:
+        marginals[:, -1, :] = marginals[:, :, -1] = 0.0
+    return marginals
+
+
+def _coloring(precision: SparseGraph) -> Callable[[np.random.Generator, int], FloatArray] | None:
+    """Makes columns of covariance ``A``, (m, d); None where A is neither diagonally dominant nor can be factored."""
+    lower = scipy.sparse.tril(precision, -1).tocoo()
+    m, size = precision.shape[0], np.abs(lower.data)
+    rest = precision.diagonal() - np.bincount(lower.row, size, m) - np.bincount(lower.col, size, m)
+    if np.all(rest >= 0):
+        # A sum over edges: each adds a draw to one end and, with its sign, to the other.
+        edges = scipy.sparse.csr_array(
+            (
+                np.concatenate([np.sqrt(size), np.sign(lower.data) * np.sqrt(size)]),
+                (np.concatenate([lower.row, lower.col]), np.tile(np.arange(len(size)), 2)),
+            ),
+            shape=(m, len(size)),
+        )
+        own = np.sqrt(rest)[:, None]
+        return lambda rng, d: edges @ rng.standard_normal((len(size), d)) + own * rng.standard_normal((m, d))
+    try:
+        color = factorize(precision).color
+    except TooEntangledError:
+        return None
+    return lambda rng, d: color(rng.standard_normal((m, d)))

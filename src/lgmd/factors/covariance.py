@@ -65,8 +65,12 @@ class Covariance(Protocol):
         """Covariance of some of the numbers."""
         ...
 
-    def draw(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
-        """Draws with this covariance and mean zero, (n_draws, n, d)."""
+    def with_rows(self, rows: IntArray, covariances: FloatArray) -> Covariance:
+        """Other covariances (m, d, d) for some rows."""
+        ...
+
+    def draw(self, n_draws: int, rng: np.random.Generator, rows: IntArray) -> FloatArray:
+        """Draws of rows with this covariance and mean zero, (n_draws, m, d)."""
         ...
 
 
@@ -153,15 +157,21 @@ class RowCovariances:
         """A change of basis that leaves columns out."""
         return self.transformed(np.eye(self.order)[:, columns])
 
-    def draw(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
+    def with_rows(self, rows: IntArray, covariances: FloatArray) -> RowCovariances:
+        """Other covariances for some rows."""
+        packed = self.packed_rows(np.arange(self.n)).copy()
+        packed[rows] = pack(covariances)
+        return RowCovariances(packed, self.n)
+
+    def draw(self, n_draws: int, rng: np.random.Generator, rows: IntArray) -> FloatArray:
         """Each row by itself."""
-        draws = rng.standard_normal((n_draws, self.n, self.order))
+        draws = rng.standard_normal((n_draws, len(rows), self.order))
         if self.is_shared:
             return np.asarray(draws @ _square_roots(unpack(self.applied().packed.astype(np.float64)))[0].T)
-        for start in range(0, self.n, _BLOCK):
-            rows = np.arange(start, min(start + _BLOCK, self.n))
-            roots = _square_roots(unpack(self.packed_rows(rows).astype(np.float64)))
-            draws[:, rows] = np.einsum("sid,ied->sie", draws[:, rows], roots, optimize=True)
+        for start in range(0, len(rows), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            roots = _square_roots(unpack(self.packed_rows(rows[block]).astype(np.float64)))
+            draws[:, block] = np.einsum("sid,ied->sie", draws[:, block], roots, optimize=True)
         return draws
 
 
@@ -221,9 +231,15 @@ class DiagonalCovariances:
         """Some of the columns."""
         return DiagonalCovariances(np.ascontiguousarray(self.variances[:, columns]))
 
-    def draw(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
+    def with_rows(self, rows: IntArray, covariances: FloatArray) -> DiagonalCovariances:
+        """Other variances for some rows; what is off the diagonal is left out."""
+        variances = self.variances.copy()
+        variances[rows] = np.einsum("maa->ma", covariances)
+        return DiagonalCovariances(variances)
+
+    def draw(self, n_draws: int, rng: np.random.Generator, rows: IntArray) -> FloatArray:
         """Each number by itself."""
-        return rng.standard_normal((n_draws, *self.variances.shape)) * np.sqrt(self.variances)
+        return rng.standard_normal((n_draws, len(rows), self.order)) * np.sqrt(self.variances[rows])
 
 
 @dataclass(frozen=True)
@@ -287,11 +303,15 @@ class SpectralCovariance:
         """Some rows and columns of each block."""
         return replace(self, blocks=np.ascontiguousarray(self.blocks[:, columns][:, :, columns]))
 
-    def draw(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
+    def with_rows(self, rows: IntArray, covariances: FloatArray) -> SpectralCovariance:
+        """Nothing to do: rows have their marginal covariances already."""
+        return self
+
+    def draw(self, n_draws: int, rng: np.random.Generator, rows: IntArray) -> FloatArray:
         """Independent in the eigenbasis, then turned."""
         draws = rng.standard_normal((n_draws, *self.shape))
         draws = np.einsum("smd,med->sme", draws, _square_roots(self.blocks), optimize=True)
-        return np.asarray(np.einsum("im,smd->sid", self.vectors, draws, optimize=True))
+        return np.asarray(np.einsum("im,smd->sid", self.vectors[rows], draws, optimize=True))
 
 
 def _rebased(packed: FloatArray, basis: FloatArray | None) -> FloatArray:

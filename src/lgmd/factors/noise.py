@@ -41,6 +41,9 @@ _SHRINKAGE = 10.0
 _DEGREES = (4.0, 200.0)
 _FIRST_DEGREES = 4.0
 
+# Rows whose entries are weighed at a time.
+_ROWS_AT_ONCE = 50_000
+
 # Entries this many standard deviations off their means count little before anything else is known.
 _SUSPICIOUS = 4.0
 
@@ -229,9 +232,15 @@ def _scaled_squares(
     noise: Noise, data: Observed, samples: SidePosterior, features: SidePosterior, shift: float
 ) -> FloatArray:
     """Expected squared residual of each entry over its variance, in row order."""
-    entries = data.entries()
-    by_rows, by_columns = prediction_features(samples, features)
-    squares = entry_squares(entries, shift, samples.mean, by_rows, features.mean, by_columns)
+    entries, n = data.entries(), data.shape[0]
+    squares = np.empty(len(entries.values))
+    # What stands for the uncertainty of a row is many numbers: a block of rows at a time.
+    for start in range(0, n, _ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + _ROWS_AT_ONCE, n))
+        by_rows, by_columns = prediction_features(samples, features, rows)
+        block = entries.of_rows(start, start + len(rows))
+        first, last = entries.indptr[start], entries.indptr[start + len(rows)]
+        squares[first:last] = entry_squares(block, shift, samples.mean[rows], by_rows, features.mean, by_columns)
     squares /= np.repeat(noise.samples, np.diff(entries.indptr))
     squares /= noise.features[entries.indices]
     return squares

@@ -83,11 +83,9 @@ class SidePosterior:
         X = self.factors.astype(np.float64, copy=False)
         return np.asarray(np.einsum("il,il->l", X, precision @ X) / (len(X) * self.prior_variance))
 
-    def transformed(self, change: FloatArray, shift: FloatArray | None = None) -> SidePosterior:
-        """Rows times ``change`` (k + 1, k + 1), plus ``shift``."""
+    def transformed(self, change: FloatArray) -> SidePosterior:
+        """Rows times ``change`` (k + 1, k + 1)."""
         mean = self.mean @ change.astype(self.mean.dtype)
-        if shift is not None:
-            mean += shift.astype(mean.dtype)
         logdet = self.logdet + 2 * len(mean) * float(np.linalg.slogdet(change)[1])
         return replace(self, mean=mean, covariance=self.covariance.transformed(change), logdet=logdet)
 

@@ -67,13 +67,15 @@ class TablePosterior:
             out[block] += noise.astype(out.dtype)
         return out
 
-    def draw(self, n_draws: int, rng: np.random.Generator) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Draws of the two sides, (n, k + 1) and (p, k + 1) each."""
-        at_once = max(1, _BLOCK_NUMBERS // (self.samples.mean.size + self.features.mean.size))
+    def draw(
+        self, n_draws: int, rng: np.random.Generator, rows: IntArray, columns: IntArray
+    ) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Draws of some rows and columns, (m, k + 1) each."""
+        at_once = max(1, _BLOCK_NUMBERS // ((len(rows) + len(columns)) * (self.samples.rank + 1)))
         for start in range(0, n_draws, at_once):
             size = min(at_once, n_draws - start)
-            of_samples = self.samples.mean + self.samples.covariance.draw(size, rng)
-            of_features = self.features.mean + self.features.covariance.draw(size, rng)
+            of_samples = self.samples.mean[rows] + self.samples.covariance.draw(size, rng, rows)
+            of_features = self.features.mean[columns] + self.features.covariance.draw(size, rng, columns)
             yield from zip(of_samples, of_features, strict=True)
 
     def log_density(self, residuals: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:

@@ -14,7 +14,7 @@ import scipy.linalg
 import scipy.sparse
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
-from lgmd.factors.coupling import Coupling
+from lgmd.factors.coupling import Coupling, JointRows
 from lgmd.factors.covariance import Covariance, DiagonalCovariances, RowCovariances, SpectralCovariance
 from lgmd.factors.noise import Noise
 from lgmd.factors.posterior import SidePosterior
@@ -32,7 +32,7 @@ from lgmd.linalg.row_posteriors import (
 )
 from lgmd.observed import DenseObserved, Observed
 
-__all__ = ["HalfStep", "PosteriorUpdate", "VariationalHalf", "prepare_posterior"]
+__all__ = ["HalfStep", "JointPosterior", "PosteriorUpdate", "VariationalHalf", "prepare_posterior"]
 
 # Up to this many rows the posterior of a complete table under a graph is found in the graph's eigenbasis.
 SPECTRAL_ROWS = 1000
@@ -85,11 +85,41 @@ class PosteriorUpdate(Protocol):
         """The posterior of the rows; ``own`` is the current one, for its prior and a warm start."""
         ...
 
-    def cross_covariance(
-        self, own: SidePosterior, other: SidePosterior, noise: Noise, rows: IntArray, others: IntArray
-    ) -> FloatArray:
-        """Posterior covariance of pairs of rows, summed over factors at unit prior variance, (m,)."""
+    def joint(self, own: SidePosterior, other: SidePosterior, noise: Noise) -> JointPosterior:
+        """What rows that a graph couples know of each other: for error bars and for learning graphs.
+
+        The half-step itself gives such rows the covariance that they have while the others are held.
+        """
         ...
+
+
+@dataclass(frozen=True)
+class JointPosterior:
+    """Covariances of rows, with what ties them to each other taken into account.
+
+    Attributes
+    ----------
+    covariance : Covariance
+        Of each row.
+    weights : ndarray of shape (k + 1,)
+        What brings factors to unit prior variance; zero for the intercept.
+    coupled : JointRows or None
+    """
+
+    covariance: Covariance
+    weights: FloatArray
+    coupled: JointRows | None = None
+
+    def traces(self) -> FloatArray:
+        """Variance of each row, summed over factors at unit prior variance, (n,)."""
+        return self.covariance.weighted_traces(self.weights)
+
+    def between(self, rows: IntArray, others: IntArray) -> FloatArray:
+        """Covariance of pairs of rows, summed over factors at unit prior variance, (m,)."""
+        if isinstance(self.covariance, SpectralCovariance):
+            return self.covariance.between_sums(rows, others, self.weights)
+        found = np.zeros(len(rows)) if self.coupled is None else self.coupled.between(rows, others)
+        return np.where(rows == others, self.traces()[rows], found)
 
 
 def prepare_posterior(half: VariationalHalf) -> PosteriorUpdate:
@@ -124,14 +154,11 @@ class _CompleteUpdate:
         posterior = _posterior(own, mean, _as_covariance(covariance, own), float(logdet.sum()))
         return HalfStep(posterior, *system.expected(posterior, system.spread_squares(covariance)))
 
-    def cross_covariance(
-        self, own: SidePosterior, other: SidePosterior, noise: Noise, rows: IntArray, others: IntArray
-    ) -> FloatArray:
+    def joint(self, own: SidePosterior, other: SidePosterior, noise: Noise) -> JointPosterior:
         """From the joint precision of all rows."""
         sums = _CompleteSystem(self._data, other, noise, 0.0).sums()
-        coupled = self._coupling.coupled
-        shared = np.broadcast_to(sums.moments, (len(coupled), sums.moments.shape[1]))
-        return self._coupling.cross_covariance(shared, 1.0 / noise.samples, own, rows, others)
+        shared = np.broadcast_to(sums.moments, (len(self._coupling.coupled), sums.moments.shape[1]))
+        return _joint(self._coupling, shared, own, noise)
 
 
 class _SharedUpdate:
@@ -155,11 +182,9 @@ class _SharedUpdate:
         posterior = _posterior(own, mean, _as_covariance(packed, own), logdet)
         return HalfStep(posterior, *system.expected(posterior, system.spread_squares(packed)))
 
-    def cross_covariance(
-        self, own: SidePosterior, other: SidePosterior, noise: Noise, rows: IntArray, others: IntArray
-    ) -> FloatArray:
-        """Rows that nothing ties to each other have none."""
-        return np.zeros(len(rows))
+    def joint(self, own: SidePosterior, other: SidePosterior, noise: Noise) -> JointPosterior:
+        """Nothing ties rows to each other."""
+        return JointPosterior(own.covariance, _unit_weights(own))
 
 
 class _SpectralUpdate:
@@ -178,16 +203,13 @@ class _SpectralUpdate:
         spread = np.square(self._vectors) @ np.einsum("mab,ab->m", blocks, system.gram)
         return HalfStep(posterior, *system.expected(posterior, spread))
 
-    def cross_covariance(
-        self, own: SidePosterior, other: SidePosterior, noise: Noise, rows: IntArray, others: IntArray
-    ) -> FloatArray:
-        """As the posterior says, which knows the rows jointly."""
-        found = own.covariance
-        if not isinstance(found, SpectralCovariance):
-            found = SpectralCovariance(
-                self._vectors, self._blocks(_CompleteSystem(self._data, other, noise, 0.0), own, noise)[0]
-            )
-        return found.between_sums(rows, others, np.append(1.0 / own.prior_variance, 0.0))
+    def joint(self, own: SidePosterior, other: SidePosterior, noise: Noise) -> JointPosterior:
+        """The half-step has found it."""
+        covariance = own.covariance
+        if not isinstance(covariance, SpectralCovariance):
+            system = _CompleteSystem(self._data, other, noise, 0.0)
+            covariance = SpectralCovariance(self._vectors, self._blocks(system, own, noise)[0])
+        return JointPosterior(covariance, _unit_weights(own))
 
     def _blocks(self, system: _CompleteSystem, own: SidePosterior, noise: Noise) -> tuple[FloatArray, float]:
         """Posterior covariance along each eigenvector of the graph, (n, d, d), and the log-determinant of all."""
@@ -233,17 +255,16 @@ class _EntriesUpdate:
         posterior = _posterior(own, found.mean, _as_covariance(found.covariance, own), float(found.logdet.sum()))
         return HalfStep(posterior, found.squares, found.residual, found.weight)
 
-    def cross_covariance(
-        self, own: SidePosterior, other: SidePosterior, noise: Noise, rows: IntArray, others: IntArray
-    ) -> FloatArray:
+    def joint(self, own: SidePosterior, other: SidePosterior, noise: Noise) -> JointPosterior:
         """From the joint precision of all rows."""
+        if not len(self._coupling.coupled):
+            return JointPosterior(own.covariance, _unit_weights(own))
         weights = noise.weights.astype(own.mean.dtype, copy=False)
-        moments = self._moments(other, noise)
-        independent = isinstance(other.covariance, DiagonalCovariances)
+        moments, independent = self._moments(other, noise), isinstance(other.covariance, DiagonalCovariances)
         sums = accumulate_rows(
             self._coupling.coupled, self._entries, weights, 0.0, moments, own.rank, independent=independent
         )
-        return self._coupling.cross_covariance(sums.moments, 1.0 / noise.samples, own, rows, others)
+        return _joint(self._coupling, sums.moments, own, noise)
 
     def _moments(self, other: SidePosterior, noise: Noise) -> FloatArray:
         covariance, kappa = other.covariance, 1.0 / noise.features
@@ -299,6 +320,19 @@ class _CompleteSystem:
         seen = np.column_stack([posterior.factors, np.ones(n)]).astype(np.float64)
         squares = squares + np.einsum("id,id->i", seen @ self._spread, seen) + spread
         return squares, residual, np.full(n, self._kappa.sum())
+
+
+def _joint(coupling: Coupling, moments: FloatArray, own: SidePosterior, noise: Noise) -> JointPosterior:
+    """Covariances of the rows that a graph couples replaced by their marginal ones."""
+    rows = coupling.joint(moments, 1.0 / noise.samples, own)
+    covariance = own.covariance
+    if rows is not None:
+        covariance = covariance.with_rows(coupling.coupled, rows.marginals)
+    return JointPosterior(covariance, _unit_weights(own), rows)
+
+
+def _unit_weights(own: SidePosterior) -> FloatArray:
+    return np.append(1.0 / own.prior_variance, 0.0)
 
 
 def _active(own: SidePosterior) -> IntArray:

@@ -70,7 +70,8 @@ class FactorMoments:
     variance : ndarray of shape (n,) or None
         Posterior variance of each row, summed over its columns; None for a point estimate.
     effective_columns : float or None
-        How many columns the data has spoken about: the sample size of a correlation between rows. None for all.
+        How many columns the data has spoken about: of each column the share of its squares that the mean holds. It is
+        the sample size of a correlation between rows. None for all.
     cross : callable or None
         Posterior covariance of pairs of rows, see :meth:`cross_covariance`; None for a point estimate.
     """
@@ -93,9 +94,9 @@ class FactorMoments:
         that does not grow with the pairs.
         """
         rows, others = np.asarray(rows), np.asarray(others)
-        if self.cross is None or self.variance is None:
+        if self.cross is None:
             return np.zeros(len(rows))
-        return np.where(rows == others, self.variance[rows], self.cross(rows, others))
+        return self.cross(rows, others)
 
     def correlation_vectors(self) -> FloatArray:
         """Rows ``z_i`` with ``z_i . z_j`` the correlation of rows i and j over the factor's columns, which have mean

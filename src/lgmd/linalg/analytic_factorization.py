@@ -36,7 +36,7 @@ _ABOVE_EDGE = 1.001
 
 @dataclass(frozen=True)
 class AnalyticFactorization:
-    r"""The global minimum of the free energy, with one entry for each component that is kept, strongest first.
+    r"""A minimum of the free energy, with one entry for each component that is kept, strongest first.
 
     With :math:`u_h, v_h` the singular vectors of the table, column h of ``X`` has the mean :math:`a_h u_h` and
     independent entries of one variance, column h of ``W`` the mean :math:`b_h v_h` and another.

@@ -387,9 +387,6 @@ def posteriors_of_sums(  # type: ignore[no-untyped-def]
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def expected_squares(start, stop, all_sums, all_right, total, mean, covariance, squares, residual, weight):  # type: ignore[no-untyped-def]
     """Expected squares of rows from their sums."""
-    """Posteriors of rows from their sums."""
-    """Sums of rows over their entries."""
-    """Posteriors of rows from their entries."""
     d = mean.shape[1]
     size = d * (d + 1) // 2
     sums, right = np.zeros((size + d + 1, LANES)), np.zeros((d + 1, LANES))

@@ -22,7 +22,7 @@ import numba
 import numpy as np
 
 from lgmd._typing import FloatArray, IntArray
-from lgmd.linalg.threads import even_blocks, map_blocks
+from lgmd.linalg.threads import balanced_blocks, even_blocks, map_blocks
 
 __all__ = [
     "FASTMATH",
@@ -48,6 +48,12 @@ class Entries(NamedTuple):
     values: FloatArray
     blocks: IntArray
     """Boundaries of the runs of rows that threads share out."""
+
+    def of_rows(self, start: int, stop: int) -> Entries:
+        """The entries of a run of rows; shares all but the row pointers."""
+        first, last = self.indptr[start], self.indptr[stop]
+        indptr = self.indptr[start : stop + 1] - first
+        return Entries(indptr, self.indices[first:last], self.values[first:last], balanced_blocks(indptr))
 
 
 class RowFactors(NamedTuple):

@@ -30,11 +30,11 @@ class Schedule:
     ----------
     max_iter : int
     tol : float
-        Relative decrease of the objective below which the run has converged.
+        Change of the objective, in the measure of the inference, below which the run has converged.
     graph_updates : int
         How often the graphs are learned.
     settle_tol : float
-        Relative decrease below which the factors are fit to learn a graph from. In any case the updates of the graphs
+        Change below which the factors are fit to learn a graph from. In any case the updates of the graphs
         are spread over ``max_iter``, so that none is left out.
     """
 

@@ -27,6 +27,7 @@ from lgmd.factors import (
     NoiseModel,
     RowCovariances,
     SidePosterior,
+    TablePosterior,
     VariationalHalf,
     VariationalStart,
     analytic_start,
@@ -213,6 +214,18 @@ class VariationalInference:
             feature_graph=self.feature_learner.learn(for_features, state.feature_graph),
         )
 
+    def posterior(self, state: VariationalState, new_row_variance: float) -> TablePosterior:
+        """What a run leaves behind: rows that a graph couples get the covariances that they have jointly."""
+        samples, features, noise = state.samples, state.features, state.noise
+        of_samples = prepare_posterior(self._sample_half(state.sample_graph)).joint(samples, features, noise)
+        of_features = prepare_posterior(self._feature_half(state.feature_graph)).joint(features, samples, noise.T)
+        state = replace(
+            state,
+            samples=replace(samples, covariance=of_samples.covariance),
+            features=replace(features, covariance=of_features.covariance),
+        )
+        return state.posterior(new_row_variance)
+
     def size(self, terms: dict[str, float]) -> float:
         """The number of entries: changes are measured in nats an entry."""
         return float(self.data.n_observed)
@@ -315,10 +328,12 @@ def _flattened(start: VariationalStart, variance: float) -> VariationalStart:
 
 def _moments(half: VariationalHalf, own: SidePosterior, other: SidePosterior, noise: Noise) -> FactorMoments:
     """What a learner is shown: factors at unit prior variance, so that all columns count alike."""
-    weights = np.append(1.0 / own.prior_variance, 0.0)
+    joint = prepare_posterior(half).joint(own, other, noise)
+    of_mean = np.sum(np.square(own.factors, dtype=np.float64), axis=0)
+    of_spread = np.diag(joint.covariance.total(np.ones(len(own.mean))))[:-1]
     return FactorMoments(
-        own.factors * np.sqrt(weights[:-1]).astype(own.mean.dtype),
-        own.covariance.weighted_traces(weights),
-        effective_columns=float(own.mean_shares(half.precision).sum()),
-        cross=lambda rows, others: prepare_posterior(half).cross_covariance(own, other, noise, rows, others),
+        own.factors * np.sqrt(joint.weights[:-1]).astype(own.mean.dtype),
+        joint.traces(),
+        effective_columns=float(np.sum(of_mean / (of_mean + of_spread))),
+        cross=joint.between,
     )
