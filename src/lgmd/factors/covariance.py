@@ -8,12 +8,14 @@ for many factors) and :class:`SpectralCovariance` (exact, rows dependent through
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
 from lgmd.linalg.packed import pack, packed_diagonal, packed_order, packed_size, unpack
+from lgmd.linalg.threads import even_blocks, map_blocks
 
 __all__ = ["Covariance", "DiagonalCovariances", "RowCovariances", "SpectralCovariance"]
 
@@ -127,9 +129,16 @@ class RowCovariances:
         """Weighted sum."""
         if self.is_shared:
             matrix = float(np.sum(weights)) * unpack(self.packed.astype(np.float64))[0]
+        elif np.all(weights == weights[0]):
+            matrix = float(weights[0]) * self._plain_total
         else:
             matrix = unpack(_weighted_sum(weights, self.packed)[None])[0]
         return matrix if self.basis is None else np.asarray(self.basis.T @ matrix @ self.basis)
+
+    @cached_property
+    def _plain_total(self) -> FloatArray:
+        """Sum of all covariances before the change of basis, asked for many times in an iteration."""
+        return np.asarray(unpack(_weighted_sum(np.ones(len(self.packed)), self.packed)[None])[0])
 
     def graph_total(self, precision: SparseGraph) -> FloatArray:
         """Only the diagonal of the graph meets rows that are independent."""
@@ -151,7 +160,10 @@ class RowCovariances:
 
     def transformed(self, change: FloatArray) -> RowCovariances:
         """Noted, and carried out when a row is asked for."""
-        return replace(self, basis=change if self.basis is None else self.basis @ change)
+        moved = replace(self, basis=change if self.basis is None else self.basis @ change)
+        if "_plain_total" in self.__dict__:
+            moved.__dict__["_plain_total"] = self._plain_total
+        return moved
 
     def kept(self, columns: IntArray) -> RowCovariances:
         """A change of basis that leaves columns out."""
@@ -319,10 +331,14 @@ def _rebased(packed: FloatArray, basis: FloatArray | None) -> FloatArray:
     if basis is None:
         return packed
     out = np.empty((len(packed), packed_size(basis.shape[1])), packed.dtype)
-    for start in range(0, len(packed), _BLOCK):
-        full = unpack(packed[start : start + _BLOCK])
-        change = basis.astype(packed.dtype)
-        out[start : start + _BLOCK] = pack(change.T @ (full @ change))
+    change = basis.astype(packed.dtype)
+
+    def rebase(start: int, stop: int) -> None:
+        for first in range(start, stop, _BLOCK):
+            block = slice(first, min(first + _BLOCK, stop))
+            out[block] = pack(change.T @ (unpack(packed[block]) @ change))
+
+    map_blocks(rebase, even_blocks(len(packed)), work=packed.size * len(basis), uses_blas=True)
     return out
 
 

@@ -23,7 +23,7 @@ __all__ = [
 LANES = 8
 
 # Entries that are summed in the precision of the storage before double precision takes over.
-_PART = 16
+_PART = 32
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
