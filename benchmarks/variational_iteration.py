@@ -46,7 +46,7 @@ def best_times(table: np.ndarray | scipy.sparse.coo_array, k: int, n_repeats: in
     return best
 
 
-def main(n_entries: int = 10_000_000, n_repeats: int = 3, n_iterations: int = 5) -> list[str]:
+def main(n_entries: int = 10_000_000, n_repeats: int = 2, n_iterations: int = 5) -> list[str]:
     """Measure and return the lines of a table."""
     lines = ["| table | k | MAP, s | variational, s | ratio |", "|---|---|---|---|---|"]
     small = as_table(make_ratings(2_000, 1_000, 50_000, rank=10))

@@ -52,6 +52,10 @@ COVARIANCES = ("auto", "full", "diagonal")
 # Numbers up to which "auto" keeps a covariance matrix of every row and column.
 _FULL_COVARIANCE_NUMBERS = 300_000_000
 
+# Where outliers are expected, values this many robust standard deviations off the median do not say where means and
+# scale of a table lie.
+_EXTREME = 10.0
+
 # Columns whose product is this small beside the largest have died.
 _DEAD = 1e-7
 
@@ -194,7 +198,8 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
         # Squares of very large or very small numbers leave the range of floating point.
         first = largest if largest > 0 and not 1e-15 < largest < 1e15 else 1.0
         data = observed if first == 1.0 else observed.divided(first)
-        intercepts, mean_square = initial_intercepts(data, terms, self.intercept_penalty)
+        bulk = data.without_extremes(_EXTREME) if self.likelihood == "student" else data
+        intercepts, mean_square = initial_intercepts(bulk, terms, self.intercept_penalty)
         second = float(np.sqrt(mean_square))
         # A table that its means explain to the last digit has no scale but its own.
         if second <= 10 * float(np.finfo(observed.dtype).eps) * largest / first:

@@ -44,7 +44,7 @@ _FIRST_DEGREES = 4.0
 # Rows whose entries are weighed at a time.
 _ROWS_AT_ONCE = 50_000
 
-# Entries this many standard deviations off their means count little before anything else is known.
+# Entries more than this many standard deviations off their means count less and less before anything else is known.
 _SUSPICIOUS = 4.0
 
 
@@ -142,8 +142,8 @@ class NoiseModel:
         spread = 1.4826 * float(np.median(np.abs(residuals)))
         if spread == 0:
             return 1.0, np.ones(data.n_observed, data.dtype)
-        suspicious = np.abs(residuals) > _SUSPICIOUS * spread
-        return spread**2, np.where(suspicious, 1.0 / _SUSPICIOUS**2, 1.0).astype(data.dtype)
+        weights = (_SUSPICIOUS * spread / np.maximum(np.abs(residuals), _SUSPICIOUS * spread)) ** 4
+        return spread**2, np.maximum(weights, np.finfo(data.dtype).tiny).astype(data.dtype)
 
     def after_samples(self, noise: Noise, squares: FloatArray, counts: FloatArray) -> Noise:
         """Best variances once the rows' posterior is new.

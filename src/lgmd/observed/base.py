@@ -11,7 +11,7 @@ import numpy as np
 from lgmd._typing import Array, FloatArray, IntArray
 from lgmd.linalg.row_systems import Entries
 
-__all__ = ["Observed"]
+__all__ = ["Observed", "robust_range"]
 
 
 class Observed(ABC):
@@ -56,6 +56,10 @@ class Observed(ABC):
         """The table with every entry divided by ``scale``."""
 
     @abstractmethod
+    def without_extremes(self, deviations: float) -> Observed:
+        """The table with values clipped to so many robust standard deviations about the median."""
+
+    @abstractmethod
     def largest(self) -> float:
         """Largest absolute value of an observed entry."""
 
@@ -88,3 +92,12 @@ class Observed(ABC):
     @abstractmethod
     def digest_parts(self) -> Iterator[Array]:
         """Arrays that together determine the table: for fingerprints."""
+
+
+def robust_range(values: FloatArray, deviations: float) -> tuple[float, float]:
+    """Median less and plus so many standard deviations, taken from the median deviation; all where that is zero."""
+    middle = float(np.median(values))
+    spread = 1.4826 * float(np.median(np.abs(values - middle)))
+    if spread == 0:
+        return -np.inf, np.inf
+    return middle - deviations * spread, middle + deviations * spread

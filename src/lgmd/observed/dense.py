@@ -10,7 +10,7 @@ import numpy as np
 from lgmd._typing import Array, FloatArray, IntArray
 from lgmd.linalg.row_systems import Entries
 from lgmd.linalg.threads import balanced_blocks, even_blocks
-from lgmd.observed.base import Observed
+from lgmd.observed.base import Observed, robust_range
 
 __all__ = ["DenseObserved"]
 
@@ -46,6 +46,11 @@ class DenseObserved(Observed):
     def divided(self, scale: float) -> DenseObserved:
         """A divided copy."""
         values = self.values / self.dtype.type(scale)
+        return DenseObserved(values, self.row_names, self.column_names)
+
+    def without_extremes(self, deviations: float) -> DenseObserved:
+        """A clipped copy."""
+        values = np.clip(self.values, *robust_range(self.values, deviations))
         return DenseObserved(values, self.row_names, self.column_names)
 
     def largest(self) -> float:

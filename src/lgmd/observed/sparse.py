@@ -10,7 +10,7 @@ import scipy.sparse
 from lgmd._typing import Array, FloatArray, IntArray
 from lgmd.linalg.row_systems import Entries, residual_sums
 from lgmd.linalg.threads import balanced_blocks
-from lgmd.observed.base import Observed
+from lgmd.observed.base import Observed, robust_range
 
 __all__ = ["SparseObserved"]
 
@@ -69,6 +69,14 @@ class SparseObserved(Observed):
         by_rows, by_columns = (
             entries._replace(values=entries.values / self.dtype.type(scale))
             for entries in (self.by_rows, self.by_columns)
+        )
+        return SparseObserved(by_rows, by_columns, self.row_names, self.column_names)
+
+    def without_extremes(self, deviations: float) -> SparseObserved:
+        """Clipped values on the same indices."""
+        bounds = robust_range(self.by_rows.values, deviations)
+        by_rows, by_columns = (
+            entries._replace(values=np.clip(entries.values, *bounds)) for entries in (self.by_rows, self.by_columns)
         )
         return SparseObserved(by_rows, by_columns, self.row_names, self.column_names)
 
