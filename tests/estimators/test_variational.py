@@ -511,7 +511,9 @@ def test_students_likelihood_stands_outliers(with_outliers, with_gaps):
     errors = [rmse(model.reconstruct(), truth) for model in (clean, robust, plain)]
     assert errors[1] < 1.1 * errors[0]
     assert errors[2] > 4 * errors[1]
-    assert abs(robust.rank_ - clean.rank_) <= 1 == 3
+    # Without outliers a column may stay that says next to nothing.
+    assert robust.rank_ in (3, 4)
+    assert clean.rank_ in (3, 4)
     # The variance is that of what is no outlier.
     assert robust.noise_variance_ == pytest.approx(0.09, rel=0.5)
 
