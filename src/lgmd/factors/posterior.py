@@ -73,9 +73,7 @@ class SidePosterior:
         variances = np.maximum(np.diag(self.graph_moments(precision)) / n, _SMALLEST)
         intercept = self.intercept_variance
         if intercept is not None:
-            spread = self.covariance.total(np.ones(n))[-1, -1]
-            squares = float(np.sum(np.square(self.intercepts, dtype=np.float64)))
-            intercept = max((squares + float(spread)) / n, _SMALLEST)
+            intercept = max(self._intercept_squares() / n, _SMALLEST)
         return replace(self, prior_variance=variances, intercept_variance=intercept)
 
     def mean_shares(self, precision: SparseGraph) -> FloatArray:
@@ -121,15 +119,19 @@ class SidePosterior:
             prior_variance=self.prior_variance[factors],
         )
 
+    def _intercept_squares(self) -> float:
+        """Expected sum of squares of the intercepts."""
+        spread = float(self.covariance.total(np.ones(len(self.mean)))[-1, -1])
+        return float(np.sum(np.square(self.intercepts, dtype=np.float64))) + spread
+
     def divergence(self, precision: SparseGraph, graph_logdet: float) -> float:
         """Kullback-Leibler divergence from the prior, at least zero."""
         n, k = self.mean.shape[0], self.rank
         total = float(np.sum(np.diag(self.graph_moments(precision)) / self.prior_variance))
         total += n * float(np.log(self.prior_variance).sum()) - k * graph_logdet - n * k - self.logdet
         if self.intercept_variance is not None:
-            spread = float(self.covariance.total(np.ones(n))[-1, -1])
-            squares = float(np.sum(np.square(self.intercepts, dtype=np.float64)))
-            total += (squares + spread) / self.intercept_variance + n * float(np.log(self.intercept_variance)) - n
+            total += self._intercept_squares() / self.intercept_variance
+            total += n * float(np.log(self.intercept_variance)) - n
         return 0.5 * float(total)
 
 

@@ -251,6 +251,20 @@ def expect(sums, right, mean, covariance, squares, residual, weight):  # type: i
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _put(i, lane, solution, spread, mean, covariance):  # type: ignore[no-untyped-def]
+    """Mean and covariance, or variances, of one row to where they belong."""
+    d = mean.shape[1]
+    for a in range(d):
+        mean[i, a] = solution[a, lane]
+    if covariance.shape[1] == d:
+        for a in range(d):
+            covariance[i, a] = spread[(a + 1) * (a + 2) // 2 - 1, lane]
+    else:
+        for b in range(covariance.shape[1]):
+            covariance[i, b] = spread[b, lane]
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def posteriors_of_rows(  # type: ignore[no-untyped-def]
     start,
     stop,
@@ -311,14 +325,7 @@ def posteriors_of_rows(  # type: ignore[no-untyped-def]
         expect(sums, right, solution, spread, own_squares, own_residual, own_weight)
         for lane in range(n_rows):
             i = rows[group + lane]
-            for a in range(d):
-                mean[i, a] = solution[a, lane]
-            if diagonal:
-                for a in range(d):
-                    covariance[i, a] = spread[(a + 1) * (a + 2) // 2 - 1, lane]
-            else:
-                for b in range(size):
-                    covariance[i, b] = spread[b, lane]
+            _put(i, lane, solution, spread, mean, covariance)
             logdet[i] = own_logdet[lane]
             squares[i] = own_squares[lane]
             residual[i] = own_residual[lane]
@@ -371,16 +378,10 @@ def posteriors_of_sums(  # type: ignore[no-untyped-def]
         solve(lower, sums, right, own_tau, intercept, solution)
         for lane in range(n_rows):
             i = group + lane
+            _put(i, lane, solution, spread, mean, covariance)
             for a in range(d):
-                mean[i, a] = solution[a, lane]
                 for b in range(a + 1):
                     all_lower[i, a, b] = lower[a, b, lane]
-            if diagonal:
-                for a in range(d):
-                    covariance[i, a] = spread[(a + 1) * (a + 2) // 2 - 1, lane]
-            else:
-                for b in range(size):
-                    covariance[i, b] = spread[b, lane]
             logdet[i] = own_logdet[lane]
 
 
