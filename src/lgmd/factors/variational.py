@@ -7,6 +7,7 @@ own, and a graph couples their means. Read ``linalg.row_posteriors`` for the alg
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -192,15 +193,22 @@ class _SpectralUpdate:
 
     def __init__(self, data: DenseObserved, precision: SparseGraph) -> None:
         self._data = data
-        self._values, self._vectors = scipy.linalg.eigh(precision.toarray().astype(np.float64))
+        self._precision = precision
+
+    @cached_property
+    def _spectrum(self) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues and eigenvectors of the graph: not needed by those who only ask what was found."""
+        values, vectors = scipy.linalg.eigh(self._precision.toarray().astype(np.float64))
+        return values, vectors
 
     def __call__(self, own: SidePosterior, other: SidePosterior, noise: Noise, shift: float) -> HalfStep:
         system = _CompleteSystem(self._data, other, noise, shift)
         blocks, logdet = self._blocks(system, own, noise)
-        turned = np.einsum("md,mde->me", self._vectors.T @ system.right / noise.samples[0], blocks)
-        covariance = SpectralCovariance(self._vectors, blocks)
-        posterior = _posterior(own, self._vectors @ turned, covariance, logdet)
-        spread = np.square(self._vectors) @ np.einsum("mab,ab->m", blocks, system.gram)
+        vectors = self._spectrum[1]
+        turned = np.einsum("md,mde->me", vectors.T @ system.right / noise.samples[0], blocks)
+        covariance = SpectralCovariance(vectors, blocks)
+        posterior = _posterior(own, vectors @ turned, covariance, logdet)
+        spread = np.square(vectors) @ np.einsum("mab,ab->m", blocks, system.gram)
         return HalfStep(posterior, *system.expected(posterior, spread))
 
     def joint(self, own: SidePosterior, other: SidePosterior, noise: Noise) -> JointPosterior:
@@ -208,14 +216,15 @@ class _SpectralUpdate:
         covariance = own.covariance
         if not isinstance(covariance, SpectralCovariance):
             system = _CompleteSystem(self._data, other, noise, 0.0)
-            covariance = SpectralCovariance(self._vectors, self._blocks(system, own, noise)[0])
+            covariance = SpectralCovariance(self._spectrum[1], self._blocks(system, own, noise)[0])
         return JointPosterior(covariance, _unit_weights(own))
 
     def _blocks(self, system: _CompleteSystem, own: SidePosterior, noise: Noise) -> tuple[FloatArray, float]:
         """Posterior covariance along each eigenvector of the graph, (n, d, d), and the log-determinant of all."""
-        active, n = _active(own), len(self._values)
+        values = self._spectrum[0]
+        active, n = _active(own), len(values)
         priors = np.repeat(_prior(own, 1.0)[None], n, axis=0)
-        priors[:, : own.rank] *= self._values[:, None]
+        priors[:, : own.rank] *= values[:, None]
         P = np.repeat(system.gram[np.ix_(active, active)][None] / noise.samples[0], n, axis=0)
         P[:, np.arange(len(active)), np.arange(len(active))] += priors[:, active]
         inverse = np.linalg.inv(P)

@@ -251,6 +251,19 @@ def expect(sums, right, mean, covariance, squares, residual, weight):  # type: i
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _solve_group(  # type: ignore[no-untyped-def]
+    sums, right, tau, scale, factors, intercept, diagonal, lower, room, spread, solution, logdet
+):
+    """Posteriors of the rows side by side; ``room`` is of the shape of ``lower``."""
+    factor(sums, tau, scale, factors, intercept, lower, room[0])
+    if diagonal:
+        invert_diagonal(room[0], intercept, spread, logdet)
+    else:
+        invert(lower, intercept, room, spread, logdet)
+    solve(lower, sums, right, tau, intercept, solution)
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def _put(i, lane, solution, spread, mean, covariance):  # type: ignore[no-untyped-def]
     """Mean and covariance, or variances, of one row to where they belong."""
     d = mean.shape[1]
@@ -294,8 +307,8 @@ def posteriors_of_rows(  # type: ignore[no-untyped-def]
     own, part, towards = np.empty(size + d + 1), np.empty(size + d + 1, moments.dtype), np.empty(d + 1)
     # Eight rows are solved side by side: a vector instruction then does one operation for all of them.
     sums, right = np.zeros((size + d + 1, LANES)), np.zeros((d + 1, LANES))
-    lower, inverse = np.empty((d, d, LANES)), np.empty((d, d, LANES))
-    precisions, solution, spread = np.empty((d, LANES)), np.empty((d, LANES)), np.empty((size, LANES))
+    lower, room = np.empty((d, d, LANES)), np.empty((d, d, LANES))
+    solution, spread = np.empty((d, LANES)), np.empty((size, LANES))
     scalars = np.zeros((6, LANES))
     own_tau, own_scale, own_logdet, own_squares, own_residual, own_weight = scalars
     for group in range(start, stop, LANES):
@@ -316,12 +329,9 @@ def posteriors_of_rows(  # type: ignore[no-untyped-def]
             own_squares[lane] = total
             own_tau[lane] = tau[i]
             own_scale[lane] = scale[i]
-        factor(sums, own_tau, own_scale, factors, intercept, lower, precisions)
-        if diagonal:
-            invert_diagonal(precisions, intercept, spread, own_logdet)
-        else:
-            invert(lower, intercept, inverse, spread, own_logdet)
-        solve(lower, sums, right, own_tau, intercept, solution)
+        _solve_group(
+            sums, right, own_tau, own_scale, factors, intercept, diagonal, lower, room, spread, solution, own_logdet
+        )
         expect(sums, right, solution, spread, own_squares, own_residual, own_weight)
         for lane in range(n_rows):
             i = rows[group + lane]
@@ -358,8 +368,8 @@ def posteriors_of_sums(  # type: ignore[no-untyped-def]
     size = d * (d + 1) // 2
     shared, diagonal = len(all_sums) == 1, covariance.shape[1] == d
     sums, right = np.zeros((size + d + 1, LANES)), np.zeros((d + 1, LANES))
-    lower, inverse = np.empty((d, d, LANES)), np.empty((d, d, LANES))
-    precisions, solution, spread = np.empty((d, LANES)), np.empty((d, LANES)), np.empty((size, LANES))
+    lower, room = np.empty((d, d, LANES)), np.empty((d, d, LANES))
+    solution, spread = np.empty((d, LANES)), np.empty((size, LANES))
     scalars = np.zeros((3, LANES))
     own_tau, own_scale, own_logdet = scalars
     for group in range(start, stop, LANES):
@@ -370,12 +380,9 @@ def posteriors_of_sums(  # type: ignore[no-untyped-def]
             right[:, lane] = all_right[i]
             own_tau[lane] = tau[i]
             own_scale[lane] = scale[i]
-        factor(sums, own_tau, own_scale, factors, intercept, lower, precisions)
-        if diagonal:
-            invert_diagonal(precisions, intercept, spread, own_logdet)
-        else:
-            invert(lower, intercept, inverse, spread, own_logdet)
-        solve(lower, sums, right, own_tau, intercept, solution)
+        _solve_group(
+            sums, right, own_tau, own_scale, factors, intercept, diagonal, lower, room, spread, solution, own_logdet
+        )
         for lane in range(n_rows):
             i = group + lane
             _put(i, lane, solution, spread, mean, covariance)
