@@ -16,7 +16,7 @@ from scipy.special import gammaln
 
 from lgmd._typing import FloatArray, IntArray
 from lgmd.factors.intercepts import Intercepts
-from lgmd.factors.posterior import SidePosterior, prediction_features
+from lgmd.factors.posterior import SidePosterior, column_features, row_features
 from lgmd.linalg.row_posteriors import entry_squares
 from lgmd.observed import Observed
 
@@ -234,10 +234,11 @@ def _scaled_squares(
     """Expected squared residual of each entry over its variance, in row order."""
     entries, n = data.entries(), data.shape[0]
     squares = np.empty(len(entries.values))
+    by_columns = column_features(samples, features)
     # What stands for the uncertainty of a row is many numbers: a block of rows at a time.
     for start in range(0, n, _ROWS_AT_ONCE):
         rows = np.arange(start, min(start + _ROWS_AT_ONCE, n))
-        by_rows, by_columns = prediction_features(samples, features, rows)
+        by_rows = row_features(samples, features, rows)
         block = entries.of_rows(start, start + len(rows))
         first, last = entries.indptr[start], entries.indptr[start + len(rows)]
         squares[first:last] = entry_squares(block, shift, samples.mean[rows], by_rows, features.mean, by_columns)

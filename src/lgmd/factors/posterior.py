@@ -10,7 +10,7 @@ from lgmd._typing import FloatArray, IntArray, SparseGraph
 from lgmd.factors.covariance import Covariance, DiagonalCovariances, RowCovariances
 from lgmd.linalg.packed import doubled, pack_products, packed_diagonal, packed_size
 
-__all__ = ["SidePosterior", "prediction_features"]
+__all__ = ["SidePosterior", "column_features", "prediction_features", "row_features"]
 
 # Variances that go to zero stay numbers.
 _SMALLEST = 1e-30
@@ -158,11 +158,23 @@ def prediction_features(
     -------
     (ndarray of shape (n, m), ndarray of shape (p, m))
     """
-    sides = (samples.covariance, features.covariance)
-    independent = all(isinstance(covariance, DiagonalCovariances) for covariance in sides)
-    row_spread, row_seen, _ = _features(samples, rows, independent)
-    column_spread, _, column_moments = _features(features, columns, independent)
-    return np.hstack([row_spread, row_seen]), np.hstack([column_moments, column_spread])
+    return row_features(samples, features, rows), column_features(samples, features, columns)
+
+
+def row_features(samples: SidePosterior, features: SidePosterior, rows: IntArray | None = None) -> FloatArray:
+    """The rows' part of :func:`prediction_features`."""
+    spread, seen, _ = _features(samples, rows, _all_independent(samples, features))
+    return np.hstack([spread, seen])
+
+
+def column_features(samples: SidePosterior, features: SidePosterior, columns: IntArray | None = None) -> FloatArray:
+    """The columns' part of :func:`prediction_features`."""
+    spread, _, moments = _features(features, columns, _all_independent(samples, features))
+    return np.hstack([moments, spread])
+
+
+def _all_independent(samples: SidePosterior, features: SidePosterior) -> bool:
+    return all(isinstance(side.covariance, DiagonalCovariances) for side in (samples, features))
 
 
 def _features(

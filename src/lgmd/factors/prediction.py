@@ -12,7 +12,7 @@ from scipy.special import gammaln
 from lgmd._typing import FloatArray, IntArray
 from lgmd.factors.covariance import RowCovariances
 from lgmd.factors.noise import Noise, common_variance, shrunken_variances, student_weights
-from lgmd.factors.posterior import SidePosterior, prediction_features
+from lgmd.factors.posterior import SidePosterior, column_features, prediction_features, row_features
 from lgmd.factors.variational import VariationalHalf, prepare_posterior
 from lgmd.linalg.packed import packed_size
 from lgmd.observed import Observed
@@ -47,6 +47,11 @@ class TablePosterior:
 
     def variances(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Predictive variance of the entries at ``(rows[m], columns[m])``, noise included, (m,)."""
+        noise = self.noise.samples[rows] * self.noise.features[columns]
+        return self._spread(rows, columns) + self.noise.inflation * noise
+
+    def _spread(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """The same without the noise."""
         out = np.empty(len(rows))
         # Entries that share rows and columns share their vectors.
         for block in _blocks(len(rows), self._feature_size):
@@ -54,15 +59,15 @@ class TablePosterior:
             met, j = np.unique(columns[block], return_inverse=True)
             by_rows, by_columns = prediction_features(self.samples, self.features, own, met)
             out[block] = np.einsum("md,md->m", by_rows[i], by_columns[j], dtype=np.float64)
-        return out + self.noise.inflation * self.noise.samples[rows] * self.noise.features[columns]
+        return out
 
     def table_variances(self) -> FloatArray:
         """Predictive variance of every entry, noise included, (n, p)."""
         n, p = len(self.samples.mean), len(self.features.mean)
         out = np.empty((n, p), self.samples.mean.dtype)
+        by_columns = column_features(self.samples, self.features)
         for block in _blocks(n, self._feature_size + p):
-            by_rows, by_columns = prediction_features(self.samples, self.features, np.arange(n)[block], np.arange(p))
-            out[block] = by_rows @ by_columns.T
+            out[block] = row_features(self.samples, self.features, np.arange(n)[block]) @ by_columns.T
             noise = self.noise.inflation * np.outer(self.noise.samples[block], self.noise.features)
             out[block] += noise.astype(out.dtype)
         return out
@@ -80,8 +85,8 @@ class TablePosterior:
 
     def log_density(self, residuals: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
         """Log-density of entries that lie ``residuals`` off their predictions."""
-        degrees, excess = self.noise.degrees, self.noise.inflation - 1.0
-        variances = self.variances(rows, columns) - excess * self.noise.samples[rows] * self.noise.features[columns]
+        degrees = self.noise.degrees
+        variances = self._spread(rows, columns) + self.noise.samples[rows] * self.noise.features[columns]
         squares = np.square(residuals) / variances
         if np.isinf(degrees):
             return np.asarray(-0.5 * (squares + np.log(2 * np.pi * variances)))
