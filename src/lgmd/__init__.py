@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lgmd import datasets, graphs, metrics
-    from lgmd.estimators import DGRMD, GPCA, LGMD, PMF, LGMDImputer
+    from lgmd.estimators import DGRMD, GPCA, LGMD, PMF, LGMDImputer, LGMDPlus
 
-__all__ = ["DGRMD", "GPCA", "LGMD", "PMF", "LGMDImputer", "datasets", "graphs", "metrics"]
+__all__ = ["DGRMD", "GPCA", "LGMD", "PMF", "LGMDImputer", "LGMDPlus", "datasets", "graphs", "metrics"]
 __version__ = "0.1.0"
 
 _MODULES = ("datasets", "graphs", "metrics")

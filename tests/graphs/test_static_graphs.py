@@ -7,6 +7,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 from lgmd.graphs import FactorMoments, FixedGraph, KNNGraph, NoGraph, Side, ThresholdGraph, as_learner
+from lgmd.graphs import candidates as candidate_graphs
 from lgmd.graphs.knn import nearest_rows
 from lgmd.observed import as_observed
 
@@ -119,9 +120,8 @@ def test_neighbours_of_a_complete_table_are_euclidean(data):
     assert estimate.logdet == pytest.approx(np.linalg.slogdet(estimate.precision.toarray())[1])
 
 
-@pytest.mark.parametrize("missing", [0.3, 0.7, 0.95])
-def test_neighbours_with_gaps_compare_what_both_rows_have(make_table, missing):
-    _, gappy = make_table(n=20, p=15, missing=missing)
+def distances_by_hand(gappy):
+    """Squared Euclidean without gaps; with gaps the mean over what both rows have, pulled towards that of all."""
     n = len(gappy)
     seen = ~np.isnan(gappy)
     centred = np.where(seen, gappy - np.nanmean(gappy, axis=0), 0)
@@ -132,11 +132,85 @@ def test_neighbours_with_gaps_compare_what_both_rows_have(make_table, missing):
             both = seen[i] & seen[j]
             if i != j:
                 squares = np.sum((gappy[i, both] - gappy[j, both]) ** 2)
-                distances[i, j] = (squares + 5 * prior) / (both.sum() + 5)
-    expected = np.argsort(distances, axis=1, kind="stable")[:, :4]
+                distances[i, j] = squares if seen.all() else (squares + 5 * prior) / (both.sum() + 5)
+    return distances
+
+
+@pytest.mark.parametrize("missing", [0.3, 0.7, 0.95])
+def test_neighbours_with_gaps_compare_what_both_rows_have(make_table, missing):
+    _, gappy = make_table(n=20, p=15, missing=missing)
+    expected = np.argsort(distances_by_hand(gappy), axis=1, kind="stable")[:, :4]
     np.testing.assert_array_equal(nearest_rows(as_observed(gappy), 4), expected)
 
 
 def test_more_neighbours_than_rows_joins_all(data):
     estimate = KNNGraph(n_neighbors=50).start(data, ROWS)
     assert estimate.n_edges == 14 * 13 // 2
+
+
+def knn_precision(joined, ridge=0.1):
+    adjacency = np.maximum(joined, joined.T)
+    raw = np.diag(adjacency.sum(axis=1)) - adjacency + ridge * np.eye(len(joined))
+    return raw / np.diag(raw).mean()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("missing", [0.0, 0.3, 0.9])
+def test_neighbours_among_candidates_are_the_nearest_of_these(make_table, rng, missing, dtype):
+    _, gappy = make_table(n=30, p=15, missing=missing)
+    gappy = gappy.astype(dtype)
+    allowed = np.triu(rng.random((30, 30)) < 0.2, 1)
+    allowed[:, 7] = allowed[7] = False  # nobody to choose from
+    allowed[3] = allowed[:, 3] = False
+    allowed[3, 12] = True  # one
+    joined = np.zeros((30, 30))
+    distances = np.where(allowed | allowed.T, distances_by_hand(gappy), np.inf)
+    for i in range(30):
+        order = np.argsort(distances[i], kind="stable")[:3]
+        joined[i, order[np.isfinite(distances[i, order])]] = 1
+    estimate = KNNGraph(3, candidates=allowed).start(as_observed(gappy), ROWS)
+    np.testing.assert_allclose(estimate.precision.toarray(), knn_precision(joined), atol=1e-12)
+    assert estimate.logdet == pytest.approx(np.linalg.slogdet(estimate.precision.toarray())[1])
+    assert np.flatnonzero(estimate.precision.toarray()[7]).tolist() == [7]
+    assert np.flatnonzero(estimate.precision.toarray()[3]).tolist() == [3, 12]
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.5])
+def test_neighbours_among_all_pairs_are_those_without_candidates(make_table, missing):
+    table = as_observed(make_table(missing=missing)[1])
+    free = KNNGraph(4).start(table, ROWS)
+    limited = KNNGraph(4, candidates=np.ones((14, 14))).start(table, ROWS)
+    np.testing.assert_allclose(limited.precision.toarray(), free.precision.toarray(), atol=1e-14)
+    assert limited.logdet == pytest.approx(free.logdet)
+
+
+def test_neighbours_among_no_candidates_is_no_graph(data):
+    estimate = KNNGraph(candidates=scipy.sparse.csr_array((14, 14))).start(data, ROWS)
+    np.testing.assert_allclose(estimate.precision.toarray(), np.eye(14))
+
+
+def test_candidates_of_neighbours_may_be_a_function_or_a_builder(data):
+    expected = np.zeros((14, 14))
+    expected[np.arange(13), np.arange(1, 14)] = 1
+    for candidates in (candidate_graphs.chain, lambda n: candidate_graphs.chain(n), candidate_graphs.chain(14)):
+        estimate = KNNGraph(2, candidates=candidates).start(data, ROWS)
+        np.testing.assert_allclose(estimate.precision.toarray(), knn_precision(expected), atol=1e-14)
+
+
+@pytest.mark.parametrize("learner", [KNNGraph(candidates=chain(5)), ThresholdGraph(candidates=chain(5))])
+def test_candidates_that_do_not_fit_the_table_name_the_side(data, learner):
+    with pytest.raises(InvalidGraphError, match=r"candidates of sample_graph is 5 x 5 but the data has 14 rows"):
+        learner.start(data, ROWS)
+    with pytest.raises(InvalidGraphError, match=r"candidates of feature_graph is 5 x 5 but the data has 11 columns"):
+        learner.start(data.T, Side("feature_graph", "columns"))
+
+
+def test_many_rows_with_few_candidates_have_neighbours_without_comparing_all(rng):
+    n = 100_000
+    columns = (7 * np.arange(n)[:, None] + np.arange(0, 20, 2)) % 200  # ten entries a row, shared with rows near by
+    entries = (rng.standard_normal(columns.size), (np.repeat(np.arange(n), 10), columns.ravel()))
+    table = scipy.sparse.csr_array(entries, shape=(n, 200))
+    estimate = KNNGraph(2, candidates=candidate_graphs.chain(n, 4)).start(as_observed(table), ROWS)
+    assert n <= estimate.n_edges <= 2 * n
+    rows, columns = estimate.precision.tocoo().coords
+    assert np.abs(rows - columns).max() <= 4

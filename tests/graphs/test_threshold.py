@@ -3,19 +3,23 @@
 import cvxpy
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
-from lgmd.graphs import FactorMoments, GraphEstimate, ThresholdGraph, threshold_precision
+from lgmd.graphs import FactorMoments, GraphEstimate, Side, ThresholdGraph, threshold_precision
+from lgmd.graphs.candidates import chain, nearest
 from lgmd.graphs.threshold import closed_form
+from lgmd.observed import as_observed
 
 
-def graphical_lasso_by_cvxpy(S, eta):
+def graphical_lasso_by_cvxpy(S, eta, allowed=None):
     n = len(S)
     A = cvxpy.Variable((n, n), PSD=True)
     off = cvxpy.sum(cvxpy.abs(cvxpy.multiply(1 - np.eye(n), A)))
-    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.trace(S @ A) - cvxpy.log_det(A) + eta * off))
+    limits = [] if allowed is None else [cvxpy.multiply(1 - allowed - np.eye(n), A) == 0]
+    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.trace(S @ A) - cvxpy.log_det(A) + eta * off), limits)
     problem.solve(solver="CLARABEL")
     return A.value, problem.value
 
@@ -207,3 +211,122 @@ def test_the_posterior_variance_weakens_correlations(rng):
     np.testing.assert_allclose(np.linalg.norm(certain, axis=1), 1.0)
     squares = np.sum(factor**2, axis=1)
     np.testing.assert_allclose(np.linalg.norm(unsure, axis=1) ** 2, squares / (squares + 2.0))
+
+
+def test_candidates_cut_a_cycle_into_a_forest_which_is_exact(rng):
+    # Five nodes in a ring: without one of its edges a path.
+    S = tree_covariance([(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)], 5, rng)
+    allowed = chain(5).toarray().astype(float)
+    estimate = threshold_precision(S, 0.2, candidates=allowed)
+    reference, value = graphical_lasso_by_cvxpy(S, 0.2, allowed)
+    assert estimate.n_edges == 4
+    assert estimate.converged
+    # As above: the reference stops at a gap of about 1e-7 in an objective that is flat.
+    np.testing.assert_allclose(estimate.precision.toarray(), reference, atol=1e-3)
+    assert estimate.objective == pytest.approx(value, abs=1e-6)
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csc_array, np.triu, lambda allowed: lambda n: allowed])
+def test_the_function_keeps_the_candidates_above_the_threshold(rng, form):
+    X = rng.standard_normal((15, 4))
+    S = X @ X.T / 4
+    allowed = rng.random((15, 15)) < 0.3
+    allowed |= allowed.T
+    estimate = threshold_precision(S, 0.3, candidates=form(allowed))
+    dense = estimate.precision.toarray()
+    expected = allowed & (np.abs(S) > 0.3) & ~np.eye(15, dtype=bool)
+    np.testing.assert_array_equal((dense != 0) & ~np.eye(15, dtype=bool), expected)
+    alone = threshold_precision(np.where(allowed | np.eye(15, dtype=bool), S, 0), 0.3)
+    np.testing.assert_allclose(dense, alone.precision.toarray())
+    off = np.abs(dense).sum() - np.abs(np.diag(dense)).sum()
+    assert estimate.objective == pytest.approx(np.trace(S @ dense) - np.linalg.slogdet(dense)[1] + 0.3 * off)
+
+
+def test_candidates_of_the_function_fit_its_matrix():
+    with pytest.raises(InvalidGraphError, match="candidates is 4 x 4, but there are 3 nodes"):
+        threshold_precision(np.eye(3), 0.1, candidates=chain(4))
+
+
+@pytest.mark.parametrize("learner", [{}, {"eta": 0.5}, {"density": 0.2}, {"density": 0.0}, {"density": 1.0}])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_with_all_pairs_as_candidates_the_learner_is_the_same(rng, learner, dtype):
+    factor = rng.standard_normal((40, 6)).astype(dtype)
+    factor[5] = 0
+    free = learn(ThresholdGraph(**learner), factor)
+    limited = learn(ThresholdGraph(**learner, candidates=lambda n: np.ones((n, n))), factor)
+    # The search multiplies in the factor's own precision, the candidates are multiplied in double.
+    tolerance = 1e-10 if dtype == np.float64 else 1e-4
+    np.testing.assert_allclose(limited.precision.toarray(), free.precision.toarray(), atol=tolerance)
+    assert limited.n_edges == free.n_edges
+    assert limited.objective == pytest.approx(free.objective, rel=tolerance, abs=tolerance)
+    assert limited.penalty == pytest.approx(free.penalty, rel=tolerance, abs=tolerance)
+
+
+def test_the_objective_of_the_learner_is_that_of_its_precision(rng):
+    factor = rng.standard_normal((30, 5))
+    factor[4] = 0
+    candidates = nearest(rng.standard_normal((30, 2)), 4)
+    unit = factor / np.maximum(np.linalg.norm(factor, axis=1, keepdims=True), 1e-300)
+    for learner in (ThresholdGraph(eta=0.4), ThresholdGraph(eta=0.4, candidates=candidates)):
+        estimate = learn(learner, factor)
+        dense = estimate.precision.toarray()
+        penalty = 0.4 * (np.abs(dense).sum() - np.abs(np.diag(dense)).sum())
+        expected = np.trace(unit @ unit.T @ dense) - np.linalg.slogdet(dense)[1] + penalty
+        assert estimate.objective == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("density", "n_edges"), [(0.0, 0), (0.25, 10), (0.5, 20), (1.0, 39)])
+def test_with_candidates_density_is_their_share(rng, density, n_edges):
+    factor = rng.standard_normal((40, 6))
+    estimate = learn(ThresholdGraph(density=density, candidates=chain), factor)
+    assert estimate.n_edges == n_edges
+    # The strongest are kept, and the next one is the threshold.
+    unit = factor / np.linalg.norm(factor, axis=1, keepdims=True)
+    strength = np.sort(np.abs(np.sum(unit[1:] * unit[:-1], axis=1)))[::-1]
+    eta = strength[n_edges] if n_edges < 39 else 0.0
+    expected = learn(ThresholdGraph(eta=eta, candidates=chain), factor)
+    np.testing.assert_allclose(estimate.precision.toarray(), expected.precision.toarray(), atol=1e-9)
+
+
+def test_by_default_no_more_than_half_of_the_candidates(rng):
+    assert learn(ThresholdGraph(candidates=chain), rng.standard_normal((101, 6))).n_edges == 50
+    wide = lambda n: chain(n, 20)  # noqa: E731
+    assert learn(ThresholdGraph(candidates=wide), rng.standard_normal((200, 6))).n_edges == 500
+
+
+def test_correlations_of_candidates_hold_the_posterior_covariance(rng):
+    factor, variance = rng.standard_normal((6, 4)), rng.uniform(1, 2, 6)
+    cross = np.diag(variance) + 0.5 * (np.eye(6, k=1) + np.eye(6, k=-1))
+    moments = FactorMoments(factor, variance, cross=lambda rows, others: cross[rows, others])
+    second = factor @ factor.T + cross
+    scale = np.sqrt(np.diag(second))
+    expected = threshold_precision(second / scale / scale[:, None], 0.05, candidates=chain(6))
+    estimate = ThresholdGraph(eta=0.05, candidates=chain).learn(moments, GraphEstimate.identity(6))
+    np.testing.assert_allclose(estimate.precision.toarray(), expected.precision.toarray(), atol=1e-12)
+    assert estimate.objective == pytest.approx(expected.objective)
+
+
+def test_no_candidates_and_zero_rows_leave_no_edges(rng):
+    factor = rng.standard_normal((5, 3))
+    for learner in (ThresholdGraph(), ThresholdGraph(eta=0.0), ThresholdGraph(density=1.0)):
+        none = ThresholdGraph(learner.eta, learner.density, candidates=np.zeros((5, 5)))
+        np.testing.assert_array_equal(learn(none, factor).precision.toarray(), np.eye(5))
+    limited = ThresholdGraph(density=1.0, candidates=chain)
+    np.testing.assert_array_equal(learn(limited, np.zeros((5, 3))).precision.toarray(), np.eye(5))
+
+
+def test_before_a_factor_is_known_candidates_are_checked_and_there_is_no_edge():
+    side = Side("sample_graph", "rows")
+    estimate = ThresholdGraph(candidates=chain(6)).start(as_observed(np.eye(6)), side)
+    np.testing.assert_array_equal(estimate.precision.toarray(), np.eye(6))
+    with pytest.raises(InvalidGraphError, match="candidates of sample_graph is 5 x 5 but the data has 6 rows"):
+        ThresholdGraph(candidates=chain(5)).start(as_observed(np.eye(6)), side)
+
+
+def test_two_hundred_thousand_nodes_with_few_candidates_are_quick(rng):
+    n = 200_000
+    factor = rng.standard_normal((n, 5)).astype(np.float32)
+    estimate = learn(ThresholdGraph(eta=0.9, candidates=lambda n: chain(n, 3)), factor)
+    assert 0 < estimate.n_edges < n
+    rows, columns = estimate.precision.tocoo().coords
+    assert np.abs(rows - columns).max() <= 3

@@ -5,7 +5,7 @@ import pytest
 
 from lgmd.linalg import pairs as pairs_module
 from lgmd.linalg import threads
-from lgmd.linalg.pairs import Pairs, block_products, pairs_above, strongest_pairs
+from lgmd.linalg.pairs import Pairs, block_products, pair_products, pairs_above, strongest_pairs
 
 SIZES = [1, 2, 255, 256, 257, 1500]
 
@@ -176,6 +176,46 @@ def test_the_number_of_threads_does_not_change_a_digit(monkeypatch):
         assert_same(alone, together)
 
 
+@pytest.mark.usefixtures("n_threads")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("count", [0, 1, 100, 300_000])
+def test_products_of_given_pairs_are_entries_of_the_full_product(count, dtype):
+    vectors = small_integers(300, k=12, dtype=dtype)
+    rng = np.random.default_rng(5)
+    rows, columns = rng.integers(0, 300, count), rng.integers(0, 300, count)
+    found = pair_products(vectors, rows, columns)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, (vectors @ vectors.T)[rows, columns])
+    np.testing.assert_array_equal(pair_products(vectors, columns.astype(np.int32), rows), found)
+
+
+def test_products_of_given_pairs_are_summed_in_double_precision():
+    vectors = np.random.default_rng(6).standard_normal((50, 1000)).astype(np.float32)
+    rows, columns = np.triu_indices(50)
+    exact = (vectors.astype(np.float64) @ vectors.T.astype(np.float64))[rows, columns]
+    # A thousand terms of size one: rounding in double precision leaves 1e-13, in single precision 1e-5.
+    np.testing.assert_allclose(pair_products(vectors, rows, columns), exact, rtol=0, atol=1e-11)
+
+
+def test_given_pairs_of_vectors_in_any_layout():
+    vectors = np.asfortranarray(small_integers(30, k=8))[:, ::2]
+    rows, columns = np.arange(30)[::-2], np.arange(30)[::2]
+    np.testing.assert_array_equal(pair_products(vectors, rows, columns), (vectors @ vectors.T)[rows, columns])
+    np.testing.assert_array_equal(pair_products(np.empty((3, 0)), np.array([0, 2]), np.array([1, 1])), [0, 0])
+    unknown = np.array([[1.0, np.nan], [1.0, 1.0]])
+    np.testing.assert_array_equal(pair_products(unknown, np.array([0, 1]), np.array([1, 1])), [np.nan, 2.0])
+
+
+@pytest.mark.parametrize("wrong", [-1, 4])
+def test_given_pairs_of_vectors_that_do_not_exist_are_refused(wrong):
+    vectors = np.ones((4, 2))
+    for rows, columns in (([0, wrong], [1, 2]), ([1, 2], [0, wrong])):
+        with pytest.raises(IndexError, match="but there are 4"):
+            pair_products(vectors, np.array(rows), np.array(columns))
+    with pytest.raises(ValueError, match=r"have shapes \(2,\) and \(1,\)"):
+        pair_products(vectors, np.array([0, 1]), np.array([0]))
+
+
 def peak_memory(function, *arguments):
     function(*arguments)  # compiled code is not what is measured
     tracemalloc.start()
@@ -184,6 +224,13 @@ def peak_memory(function, *arguments):
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def test_products_of_given_pairs_need_no_copies_of_the_vectors():
+    vectors = np.random.default_rng(7).standard_normal((500, 100))
+    rows = np.arange(200_000) % 500
+    # Eight bytes a pair for the result; vectors[rows] would be 160 MB.
+    assert peak_memory(pair_products, vectors, rows, rows[::-1].copy()) < 3e6
 
 
 def test_memory_is_that_of_the_pairs_and_never_of_the_square(monkeypatch):

@@ -6,6 +6,6 @@ other shapes, ``persistence`` the files.
 
 from lgmd.estimators.gpca import GPCA
 from lgmd.estimators.imputer import LGMDImputer
-from lgmd.estimators.models import DGRMD, LGMD, PMF
+from lgmd.estimators.models import DGRMD, LGMD, PMF, LGMDPlus
 
-__all__ = ["DGRMD", "GPCA", "LGMD", "PMF", "LGMDImputer"]
+__all__ = ["DGRMD", "GPCA", "LGMD", "PMF", "LGMDImputer", "LGMDPlus"]

@@ -48,6 +48,7 @@ __all__ = ["COVARIANCES", "INFERENCES", "Factorization", "check_rank"]
 
 INFERENCES = ("variational", "map")
 COVARIANCES = ("auto", "full", "diagonal")
+PRIORS = ("auto", "columns", "shared")
 
 # Numbers up to which "auto" keeps a covariance matrix of every row and column.
 _FULL_COVARIANCE_NUMBERS = 300_000_000
@@ -82,6 +83,7 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
         inference: str = "map",
         noise: str = "homoscedastic",
         likelihood: str = "gaussian",
+        prior: str = "auto",
         covariance: str = "auto",
         sample_penalty: float = 1.0,
         feature_penalty: float = 1.0,
@@ -97,6 +99,7 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
         self.inference = inference
         self.noise = noise
         self.likelihood = likelihood
+        self.prior = prior
         self.covariance = covariance
         self.sample_penalty = sample_penalty
         self.feature_penalty = feature_penalty
@@ -170,6 +173,7 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
         check_choice(self.inference, "inference", INFERENCES)
         check_choice(self.noise, "noise", NOISES)
         check_choice(self.likelihood, "likelihood", LIKELIHOODS)
+        check_choice(self.prior, "prior", PRIORS)
         check_choice(self.covariance, "covariance", COVARIANCES)
         if self.inference == "map":
             for name, plain in (("noise", "homoscedastic"), ("likelihood", "gaussian")):
@@ -217,7 +221,7 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
             diagonal = self.covariance == "diagonal" or (
                 self.covariance == "auto" and not data.is_complete and numbers > _FULL_COVARIANCE_NUMBERS
             )
-            return VariationalInference(data, self.n_components, terms, *learners, noise, diagonal)
+            return VariationalInference(data, self.n_components, terms, *learners, noise, diagonal, self.prior)
         return MapInference(
             data,
             self.n_components,
@@ -238,6 +242,7 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
         state, history = solution.state, solution.history
         self.scale_ = scale
         self.sample_graph_, self.feature_graph_ = state.sample_graph.precision, state.feature_graph.precision
+        self.sample_strength_, self.feature_strength_ = state.sample_graph.strength, state.feature_graph.strength
         self.sample_prior_variance_ = mean_marginal_variance(self.sample_graph_)
         if isinstance(problem, VariationalInference):
             self._keep_posterior(problem, state, scale)

@@ -9,7 +9,7 @@ from lgmd.estimators.factorization import Factorization
 from lgmd.graphs import GraphLearner, KNNGraph, NoGraph, as_learner
 from lgmd.solver import Schedule
 
-__all__ = ["DGRMD", "LGMD", "PMF"]
+__all__ = ["DGRMD", "LGMD", "PMF", "LGMDPlus"]
 
 
 class LGMD(Factorization):
@@ -37,14 +37,20 @@ class LGMD(Factorization):
         the data does not ask for.
     inference : {"variational", "map"}, default="variational"
         Whether to find the posterior of the factors or the most probable ones.
-    sample_graph, feature_graph : str, GraphLearner or matrix, default="none"
-        The graph over rows and over columns: ``"none"``, ``"knn"``, ``"threshold"``, a learner from :mod:`lgmd.graphs`,
-        or a matrix (precision, Laplacian or adjacency), which stays fixed.
+    sample_graph, feature_graph : str, GraphLearner or matrix, default="evidence"
+        The graph over rows and over columns: ``"evidence"`` (edges that the data shows, none where it shows none),
+        ``"laplacian"``, ``"glasso"``, ``"threshold"``, ``"knn"``, ``"none"``, a learner from :mod:`lgmd.graphs`, or a
+        matrix (precision, Laplacian or adjacency), which stays fixed. :class:`~lgmd.graphs.PriorGraph` learns how far
+        a given graph is to be trusted.
     noise : {"homoscedastic", "samples", "features"}, default="homoscedastic"
         Whether all entries have the same noise variance, or each row or each column its own. Variational only.
     likelihood : {"gaussian", "student"}, default="gaussian"
         ``"student"`` lets outliers count little: a Student distribution whose degrees of freedom are learned.
         Variational only.
+    prior : {"auto", "columns", "shared"}, default="auto"
+        Whether each factor has a prior variance of its own, which finds the rank, or all factors of a side share one,
+        as in the paper, which keeps weak columns alive where columns are alike. ``"auto"`` asks held-out entries of
+        tables with up to a million entries; larger ones have a variance a column. Variational only.
     covariance : {"auto", "full", "diagonal"}, default="auto"
         With gaps, whether each row and column has a covariance matrix over its factors or only variances. ``"auto"`` is
         full while the matrices of all rows and columns hold no more than 300 million numbers. Rows that a graph joins
@@ -61,7 +67,8 @@ class LGMD(Factorization):
         How the factors are updated. ``"auto"`` is exact: a Sylvester equation for a complete table, conjugate gradients
         with gaps. ``"paper"`` is the update as printed in the paper, which can diverge. MAP only.
     graph_updates : int, default=3
-        How often the graphs are learned from the factors.
+        Most times the graphs are learned from the factors. Evidence graphs are learned once, from factors that have not
+        seen them. Variational inference starts the factors anew under the first graphs.
     allow_empty : bool, default=False
         Whether rows and columns may have no observed entry; their factors then come from the graph alone.
     max_iter : int, default=200
@@ -78,6 +85,8 @@ class LGMD(Factorization):
     feature_factors_ : ndarray of shape (p, rank_)
     sample_graph_, feature_graph_ : csr_array of shape (n, n) and (p, p)
         Precision matrices.
+    sample_strength_, feature_strength_ : float
+        For graphs of the form ``a I + b L`` the ratio ``b / a``, zero where there is no edge; NaN for other graphs.
     intercept_, sample_intercepts_, feature_intercepts_ : float, ndarray of shape (n,) and of shape (p,)
     noise_variance_ : float
         Learned, on average over the table; for MAP the mean squared residual of the observed entries. Under the Student
@@ -119,10 +128,11 @@ class LGMD(Factorization):
         self,
         n_components: int = 20,
         inference: str = "variational",
-        sample_graph: Any = "none",
-        feature_graph: Any = "none",
+        sample_graph: Any = "evidence",
+        feature_graph: Any = "evidence",
         noise: str = "homoscedastic",
         likelihood: str = "gaussian",
+        prior: str = "auto",
         covariance: str = "auto",
         sample_penalty: float = 1.0,
         feature_penalty: float = 1.0,
@@ -140,6 +150,7 @@ class LGMD(Factorization):
             inference=inference,
             noise=noise,
             likelihood=likelihood,
+            prior=prior,
             covariance=covariance,
             sample_penalty=sample_penalty,
             feature_penalty=feature_penalty,
@@ -161,6 +172,56 @@ class LGMD(Factorization):
     def _schedule(self) -> Schedule:
         updates = check_integer(self.graph_updates, "graph_updates", minimum=0)
         return Schedule(max_iter=self.max_iter, tol=self.tol, graph_updates=updates)
+
+
+class LGMDPlus(LGMD):
+    """LGMD+ of the paper: :class:`LGMD` whose graphs have non-negative weights.
+
+    The precision of each side is ``L + c I``, with L the Laplacian of a graph, learned by
+    :class:`~lgmd.graphs.LaplacianGraph`. Parameters and attributes are those of :class:`LGMD`.
+    """
+
+    def __init__(
+        self,
+        n_components: int = 20,
+        inference: str = "variational",
+        sample_graph: Any = "laplacian",
+        feature_graph: Any = "laplacian",
+        noise: str = "homoscedastic",
+        likelihood: str = "gaussian",
+        prior: str = "auto",
+        covariance: str = "auto",
+        sample_penalty: float = 1.0,
+        feature_penalty: float = 1.0,
+        intercept: str = "both",
+        intercept_penalty: float = 1.0,
+        update: Any = "auto",
+        graph_updates: int = 3,
+        allow_empty: bool = False,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_components=n_components,
+            inference=inference,
+            sample_graph=sample_graph,
+            feature_graph=feature_graph,
+            noise=noise,
+            likelihood=likelihood,
+            prior=prior,
+            covariance=covariance,
+            sample_penalty=sample_penalty,
+            feature_penalty=feature_penalty,
+            intercept=intercept,
+            intercept_penalty=intercept_penalty,
+            update=update,
+            graph_updates=graph_updates,
+            allow_empty=allow_empty,
+            max_iter=max_iter,
+            tol=tol,
+            random_state=random_state,
+        )
 
 
 class PMF(Factorization):
@@ -198,6 +259,7 @@ class DGRMD(Factorization):
         ridge: float = 0.1,
         noise: str = "homoscedastic",
         likelihood: str = "gaussian",
+        prior: str = "auto",
         covariance: str = "auto",
         sample_penalty: float = 1.0,
         feature_penalty: float = 1.0,
@@ -214,6 +276,7 @@ class DGRMD(Factorization):
             inference=inference,
             noise=noise,
             likelihood=likelihood,
+            prior=prior,
             covariance=covariance,
             sample_penalty=sample_penalty,
             feature_penalty=feature_penalty,

@@ -15,7 +15,7 @@ from lgmd.factors.noise import LIKELIHOODS, NOISES, Noise, NoiseModel
 from lgmd.factors.paper import PaperUpdate
 from lgmd.factors.posterior import SidePosterior, prediction_features
 from lgmd.factors.prediction import TablePosterior
-from lgmd.factors.rotation import balancing, generalized_components, principal_rotation, translation
+from lgmd.factors.rotation import balancing, generalized_components, principal_rotation, shared_balancing, translation
 from lgmd.factors.selection import UPDATES, UpdateChoice, select_update
 from lgmd.factors.sylvester import SylvesterUpdate
 from lgmd.factors.variational import VariationalHalf, prepare_posterior
@@ -52,6 +52,7 @@ __all__ = [
     "prepare_posterior",
     "principal_rotation",
     "select_update",
+    "shared_balancing",
     "singular_start",
     "translation",
 ]

@@ -26,7 +26,7 @@ __all__ = ["Coupling", "JointRows"]
 _DENSE_UNKNOWNS = 2000
 
 # Draws for rows that are too many for that: as many as the numbers allow, but not fewer than a few.
-_N_DRAWS, _FEWEST_DRAWS, _DRAWN_NUMBERS = 64, 8, 200_000_000
+_N_DRAWS, _FEWEST_DRAWS, _DRAWN_NUMBERS = 32, 8, 200_000_000
 
 
 class Coupling:

@@ -67,10 +67,12 @@ class SidePosterior:
         Z = self.mean.astype(np.float64, copy=False)
         return np.asarray(Z.T @ Z + self.covariance.total(np.ones(len(Z))))
 
-    def with_priors(self, precision: SparseGraph) -> SidePosterior:
-        """Prior variances at their best for this posterior."""
+    def with_priors(self, precision: SparseGraph, shared: bool = False) -> SidePosterior:
+        """Prior variances at their best for this posterior: one a factor, or one that all factors share."""
         n = len(self.mean)
         variances = np.maximum(np.diag(self.graph_moments(precision)) / n, _SMALLEST)
+        if shared:
+            variances = np.full_like(variances, variances.mean())
         intercept = self.intercept_variance
         if intercept is not None:
             intercept = max(self._intercept_squares() / n, _SMALLEST)

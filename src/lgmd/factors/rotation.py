@@ -15,7 +15,7 @@ import scipy.linalg
 from lgmd._typing import FloatArray, SparseGraph
 from lgmd.linalg.cholesky import PrecisionFactor
 
-__all__ = ["balancing", "generalized_components", "principal_rotation", "translation"]
+__all__ = ["balancing", "generalized_components", "principal_rotation", "shared_balancing", "translation"]
 
 
 def balancing(sample_prior: FloatArray, feature_prior: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -47,6 +47,44 @@ def balancing(sample_prior: FloatArray, feature_prior: FloatArray) -> tuple[Floa
         return None
     squares, basis = squares[::-1], basis[:, ::-1]
     roots = squares**0.25
+    for_samples = scipy.linalg.solve_triangular(lower, basis * roots, lower=True, trans="T")
+    for_features = lower @ (basis / roots)
+    return for_samples, for_features
+
+
+def shared_balancing(
+    sample_moments: FloatArray, feature_moments: FloatArray, shape: tuple[int, int]
+) -> tuple[FloatArray, FloatArray] | None:
+    r"""The change of basis that two posteriors like best whose factors share a prior variance on each side.
+
+    Minimises :math:`\tfrac12 \mathrm{tr}(S^T P S) + \tfrac12 \mathrm{tr}(S^{-1} Q S^{-T}) - (n - p) \ln|S|`, with P and
+    Q the expected ``X'AX`` and ``W'BW`` in units of the prior variances; the last term is what the change does to the
+    two entropies. :math:`S S^T = K` solves :math:`K P K - (n - p) K - Q = 0`: with :math:`P = L L^T` and
+    :math:`L^T Q L = U D U^T` it is :math:`K = L^{-T} U Z U^T L^{-1}`, :math:`Z^2 - (n - p) Z - D = 0`.
+
+    Parameters
+    ----------
+    sample_moments, feature_moments : ndarray of shape (k, k)
+        P and Q.
+    shape : (int, int)
+        Of the table, n and p.
+
+    Returns
+    -------
+    (ndarray, ndarray) or None
+        ``S`` for X and ``S^-T`` for W, in which both moments are diagonal; None where one is singular beyond round-off.
+    """
+    try:
+        lower = scipy.linalg.cholesky(sample_moments, lower=True)
+    except scipy.linalg.LinAlgError:
+        return None
+    squares, basis = scipy.linalg.eigh(lower.T @ feature_moments @ lower)
+    if not squares[0] > 0:
+        return None
+    squares, basis = squares[::-1], basis[:, ::-1]
+    excess = float(shape[0] - shape[1])
+    larger = (abs(excess) + np.sqrt(excess**2 + 4 * squares)) / 2
+    roots = np.sqrt(larger if excess >= 0 else squares / larger)
     for_samples = scipy.linalg.solve_triangular(lower, basis * roots, lower=True, trans="T")
     for_features = lower @ (basis / roots)
     return for_samples, for_features

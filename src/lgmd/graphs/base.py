@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
+from lgmd.linalg.pairs import pair_products
 from lgmd.observed import Observed
 
 __all__ = ["FactorMoments", "GraphEstimate", "GraphLearner", "Side"]
@@ -40,6 +42,9 @@ class GraphEstimate:
         Whether the learner reached what it aims at.
     penalty : float
         The sparsity term of the objective, :math:`\eta |A|_{1,\mathrm{off}}`.
+    strength : float
+        For graphs of the form :math:`a I + b L` the ratio ``b / a``: zero where rows do not depend on each other. NaN
+        for others.
     """
 
     precision: SparseGraph
@@ -47,6 +52,7 @@ class GraphEstimate:
     objective: float = float("nan")
     converged: bool = True
     penalty: float = 0.0
+    strength: float = float("nan")
 
     @property
     def n_edges(self) -> int:
@@ -57,7 +63,7 @@ class GraphEstimate:
     @classmethod
     def identity(cls, n: int) -> GraphEstimate:
         """The graph without edges at unit scale."""
-        return cls(scipy.sparse.csr_array(scipy.sparse.eye_array(n, format="csr")), 0.0)
+        return cls(scipy.sparse.csr_array(scipy.sparse.eye_array(n, format="csr")), 0.0, strength=0.0)
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,10 @@ class FactorMoments:
         """Number of columns that say something."""
         return float(self.mean.shape[1]) if self.effective_columns is None else self.effective_columns
 
+    def centred(self) -> FactorMoments:
+        """The same about the mean row: what all rows have in common makes no two of them neighbours."""
+        return replace(self, mean=self.mean - self.mean.mean(axis=0))
+
     def cross_covariance(self, rows: IntArray, others: IntArray) -> FloatArray:
         """Posterior covariance of rows ``rows[m]`` and ``others[m]``, summed over their columns, (m,).
 
@@ -104,11 +114,41 @@ class FactorMoments:
 
         Rows that are zero stay zero: they correlate with nothing.
         """
-        squares = np.einsum("ij,ij->i", self.mean, self.mean, dtype=np.float64)
-        if self.variance is not None:
-            squares = squares + self.variance
-        scale = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
-        return np.asarray(self.mean * scale[:, None].astype(self.mean.dtype))
+        return np.asarray(self.mean * self._unit[:, None].astype(self.mean.dtype))
+
+    def correlations(self, nodes: IntArray) -> FloatArray:
+        """Correlation matrix of some rows, with the posterior covariance of those that the present graph joins.
+
+        Dense: for one connected component at a time.
+        """
+        mean, unit = self.mean[nodes].astype(np.float64), self._unit[nodes]
+        i, j = np.triu_indices(len(nodes), 1)
+        products = mean @ mean.T
+        covariance = self.cross_covariance(nodes[i], nodes[j])
+        products[i, j] += covariance
+        products[j, i] += covariance
+        products *= unit[:, None] * unit
+        np.fill_diagonal(products, 1.0)
+        return products
+
+    def pair_correlations(self, rows: IntArray, others: IntArray) -> FloatArray:
+        """Correlations of rows ``rows[m]`` and ``others[m]``, with their posterior covariance, (m,)."""
+        return np.asarray(self.pair_moments(rows, others) * self._unit[rows] * self._unit[others])
+
+    def pair_moments(self, rows: IntArray, others: IntArray) -> FloatArray:
+        """Expected products of rows ``rows[m]`` and ``others[m]``, (m,)."""
+        return np.asarray(pair_products(self.mean, rows, others) + self.cross_covariance(rows, others))
+
+    def squares(self) -> FloatArray:
+        """Expected squares of each row, summed over its columns, (n,)."""
+        squares: FloatArray = np.einsum("ij,ij->i", self.mean, self.mean, dtype=np.float64)
+        return squares if self.variance is None else squares + self.variance
+
+    @cached_property
+    def _unit(self) -> FloatArray:
+        """What brings each row to unit second moment; zero for rows that are zero."""
+        squares = self.squares()
+        return np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
 
 
 class GraphLearner(ABC):
@@ -120,6 +160,9 @@ class GraphLearner(ABC):
 
     #: Whether the graph changes with the factors.
     learns: ClassVar[bool] = False
+
+    #: How often, at most, it is worth learning it anew.
+    rounds: ClassVar[int] = 3
 
     @abstractmethod
     def start(self, data: Observed, side: Side) -> GraphEstimate:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from lgmd._typing import FloatArray, IntArray
 from lgmd._validation import check_integer
-from lgmd.graphs.base import GraphEstimate, GraphLearner, Side
+from lgmd.graphs.base import GraphEstimate, Side
+from lgmd.graphs.candidates import CandidateLearner, check_candidates
 from lgmd.graphs.laplacians import check_ridge, laplacian, unit_scale
 from lgmd.linalg.logdet import log_determinant
-from lgmd.linalg.neighbors import nearest_rows_with_gaps
+from lgmd.linalg.neighbors import (
+    nearest_of_pairs,
+    nearest_rows_with_gaps,
+    pair_distances,
+    pair_distances_with_gaps,
+)
 from lgmd.observed import Observed, SparseObserved
 
-__all__ = ["KNNGraph", "nearest_rows"]
+__all__ = ["KNNGraph", "nearest_candidates", "nearest_rows"]
 
 # Distances are formed for a run of rows at a time: at most this many of them, 64 MB in double precision.
 _BLOCK_DISTANCES = 8_000_000
@@ -24,8 +31,8 @@ _BLOCK_DISTANCES = 8_000_000
 _PRIOR_COMPARISONS = 5.0
 
 
-@dataclass(frozen=True)
-class KNNGraph(GraphLearner):
+@dataclass(frozen=True, eq=False)
+class KNNGraph(CandidateLearner):
     r"""Laplacian of the nearest-neighbour graph of the rows, plus a ridge, at unit scale.
 
     Two rows are joined where one is among the ``n_neighbors`` nearest of the other; every edge has weight one. Rows
@@ -37,10 +44,14 @@ class KNNGraph(GraphLearner):
     n_neighbors : int, default=5
     ridge : float, default=0.1
         Added to the Laplacian, in units of one edge.
+    candidates : sparse matrix or array-like of shape (n, n), or callable, default=None
+        Which rows may be joined, see :mod:`lgmd.graphs.candidates`; None for any. A row with fewer candidates than
+        ``n_neighbors`` has all of them as its neighbours.
     """
 
     n_neighbors: int = 5
     ridge: float = 0.1
+    candidates: Any = None
 
     def validate(self) -> None:
         """Check both parameters."""
@@ -48,12 +59,19 @@ class KNNGraph(GraphLearner):
         check_ridge(self.ridge)
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
-        """Find the neighbours: ``O(n^2 p)`` for a complete table; with gaps, as many steps as columns have pairs."""
+        """Find the neighbours.
+
+        ``O(n^2 p)`` for a complete table; with gaps, as many steps as columns have pairs. With candidates, the entries
+        of both rows of every candidate.
+        """
         n = data.shape[0]
-        n_neighbors = min(self.n_neighbors, n - 1)
-        neighbors = nearest_rows(data, n_neighbors)
-        rows = np.repeat(np.arange(n), n_neighbors)
-        joined = scipy.sparse.csr_array((np.ones(n * n_neighbors), (rows, neighbors.ravel())), shape=(n, n))
+        allowed = check_candidates(self.candidates, n, side)
+        if allowed is not None:
+            rows, neighbors = nearest_candidates(data, *allowed, self.n_neighbors)
+        else:
+            n_neighbors = min(self.n_neighbors, n - 1)
+            rows, neighbors = np.repeat(np.arange(n), n_neighbors), nearest_rows(data, n_neighbors).ravel()
+        joined = scipy.sparse.csr_array((np.ones(len(rows)), (rows, neighbors)), shape=(n, n))
         adjacency = joined.maximum(joined.T)
         precision = unit_scale(laplacian(adjacency) + self.ridge * scipy.sparse.eye_array(n))
         return GraphEstimate(precision, log_determinant(precision).value)
@@ -67,6 +85,20 @@ def nearest_rows(data: Observed, n_neighbors: int) -> IntArray:
     return _nearest_euclidean(
         data.residual_matrix(np.zeros(data.shape[0], data.dtype), _column_means(data)), n_neighbors
     )
+
+
+def nearest_candidates(
+    data: Observed, rows: IntArray, columns: IntArray, n_neighbors: int
+) -> tuple[IntArray, IntArray]:
+    """The same among given pairs of rows: each row, repeated, and its neighbours, nearest first."""
+    n, p = data.shape
+    if isinstance(data, SparseObserved):
+        prior = _mean_square_difference(data)
+        distances = pair_distances_with_gaps(data.by_rows, rows, columns, _PRIOR_COMPARISONS, prior)
+    else:
+        table = data.residual_matrix(np.zeros(n, data.dtype), np.zeros(p, data.dtype))
+        distances = pair_distances(table, rows, columns)
+    return nearest_of_pairs(rows, columns, distances, n_neighbors)
 
 
 def _nearest_euclidean(table: FloatArray, n_neighbors: int) -> IntArray:

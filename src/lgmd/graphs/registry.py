@@ -9,9 +9,13 @@ import scipy.sparse
 
 from lgmd.exceptions import InvalidParameterError
 from lgmd.graphs.base import GraphLearner
+from lgmd.graphs.evidence import EvidenceGraph
 from lgmd.graphs.fixed import FixedGraph
+from lgmd.graphs.glasso import GraphicalLassoGraph
 from lgmd.graphs.knn import KNNGraph
+from lgmd.graphs.nonnegative import LaplacianGraph
 from lgmd.graphs.none import NoGraph
+from lgmd.graphs.prior import PriorGraph
 from lgmd.graphs.threshold import ThresholdGraph
 
 __all__ = ["LEARNERS", "as_learner"]
@@ -19,8 +23,12 @@ __all__ = ["LEARNERS", "as_learner"]
 LEARNERS: dict[str, type[GraphLearner]] = {
     "none": NoGraph,
     "fixed": FixedGraph,
+    "prior": PriorGraph,
     "knn": KNNGraph,
     "threshold": ThresholdGraph,
+    "glasso": GraphicalLassoGraph,
+    "laplacian": LaplacianGraph,
+    "evidence": EvidenceGraph,
 }
 
 
@@ -29,7 +37,7 @@ def as_learner(graph: Any, parameter: str) -> GraphLearner:
     if isinstance(graph, GraphLearner):
         learner = graph
     elif isinstance(graph, str):
-        names = [name for name in LEARNERS if name != "fixed"]
+        names = [name for name in LEARNERS if name not in ("fixed", "prior")]
         if graph not in names:
             known = ", ".join(repr(name) for name in names)
             raise InvalidParameterError(f"{parameter} must be one of {known}, a learner or a matrix, but is {graph!r}.")

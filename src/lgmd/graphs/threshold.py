@@ -23,7 +23,8 @@ from scipy.sparse.csgraph import connected_components
 from lgmd._typing import FloatArray, IntArray, SparseGraph
 from lgmd._validation import as_symmetric, check_real
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
-from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side
+from lgmd.graphs.base import FactorMoments, GraphEstimate, Side
+from lgmd.graphs.candidates import CandidateLearner, candidate_pairs, check_candidates
 from lgmd.linalg.logdet import log_determinant
 from lgmd.linalg.pairs import Pairs, TooManyPairsError, pairs_above, strongest_pairs
 from lgmd.observed import Observed
@@ -101,11 +102,11 @@ def _largest_dominant(n: int, rows: IntArray, columns: IntArray, r: FloatArray) 
     return low
 
 
-def threshold_precision(S: Any, eta: float) -> GraphEstimate:
+def threshold_precision(S: Any, eta: float, candidates: Any = None) -> GraphEstimate:
     r"""The paper's ``Threshold``: a sparse precision from a covariance, in closed form.
 
-    Approximates :math:`\arg\min_A \mathrm{tr}(SA) - \ln|A| + \eta \|A\|_{1,\mathrm{off}}`; exact where the entries of
-    S above ``eta`` form a forest.
+    Approximates :math:`\arg\min_A \mathrm{tr}(SA) - \ln|A| + \eta \|A\|_{1,\mathrm{off}}`, without edges outside
+    the candidates; exact where the entries of S above ``eta`` form a forest.
 
     Parameters
     ----------
@@ -113,6 +114,8 @@ def threshold_precision(S: Any, eta: float) -> GraphEstimate:
         Covariance matrix; may be singular.
     eta : float
         Threshold on the off-diagonal entries, in the units of S.
+    candidates : sparse matrix or array-like of shape (n, n), or callable, default=None
+        Which edges may exist, see :mod:`lgmd.graphs.candidates`; None for all.
 
     Returns
     -------
@@ -128,7 +131,12 @@ def threshold_precision(S: Any, eta: float) -> GraphEstimate:
             f"S has a diagonal entry that is not positive: {variances[worst]:.6g} at {worst}. Variances are positive; "
             "drop constant variables."
         )
-    upper = scipy.sparse.triu(covariance, k=1).tocoo()
+    pairs = candidate_pairs(candidates, len(variances))
+    if pairs is None:
+        upper = scipy.sparse.triu(covariance, k=1).tocoo()
+    else:
+        allowed = scipy.sparse.csr_array((np.ones(len(pairs[0])), pairs), shape=covariance.shape)
+        upper = scipy.sparse.coo_array(covariance.multiply(allowed))
     rows, columns = upper.coords
     above = np.abs(upper.data) > eta
     rows, columns, values = rows[above], columns[above], upper.data[above]
@@ -143,8 +151,8 @@ def threshold_precision(S: Any, eta: float) -> GraphEstimate:
     return GraphEstimate(precision, logdet, fit - logdet + penalty, untouched, penalty)
 
 
-@dataclass(frozen=True)
-class ThresholdGraph(GraphLearner):
+@dataclass(frozen=True, eq=False)
+class ThresholdGraph(CandidateLearner):
     """The closed form on the correlations of the factor's rows.
 
     Give ``eta`` or ``density``, or neither. Marginal variances are one (on forests exactly), so the graph is at unit
@@ -155,14 +163,18 @@ class ThresholdGraph(GraphLearner):
     eta : float, default=None
         Threshold on the correlations, between 0 and 1.
     density : float, default=None
-        Share of all pairs that become edges; the threshold is put where it leaves so many. With neither given it is 6
-        %, as in the paper, but no more than five edges a node on average.
+        Share of the pairs, or of the candidates, that become edges; the threshold is put where it leaves so many. With
+        neither given it is 6 % of all pairs, as in the paper, but no more than five edges a node on average, and no
+        more than half of the candidates.
+    candidates : sparse matrix or array-like of shape (n, n), or callable, default=None
+        Which edges may exist, see :mod:`lgmd.graphs.candidates`; None for all. Only their correlations are computed.
     """
 
     learns: ClassVar[bool] = True
 
     eta: float | None = None
     density: float | None = None
+    candidates: Any = None
 
     def validate(self) -> None:
         """Check that at most one is given, and its range."""
@@ -175,35 +187,58 @@ class ThresholdGraph(GraphLearner):
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """No edge before a factor is known."""
+        check_candidates(self.candidates, data.shape[0], side)
         return GraphEstimate.identity(data.shape[0])
 
     def learn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
-        """Stream the pairs of rows, keep the strong ones, write the precision down."""
+        """Look at the pairs of rows, keep the strong ones, write the precision down."""
         vectors = moments.correlation_vectors()
         n = len(vectors)
-        pairs, eta = self._select(vectors)
+        allowed = candidate_pairs(self.candidates, n)
+        if allowed is None:
+            pairs, eta = self._select(vectors)
+        else:
+            pairs, eta = self._select_among(Pairs(*allowed, moments.pair_correlations(*allowed)), n)
         residual = pairs.values.astype(np.float64) - eta * np.sign(pairs.values)
         precision, untouched = closed_form(n, pairs.rows, pairs.columns, residual)
         logdet = log_determinant(precision).value
         penalty = eta * float(np.abs(precision.data).sum() - np.abs(precision.diagonal()).sum())
-        fit = float(np.sum(vectors * (precision @ vectors)))
+        correlations = scipy.sparse.csr_array((pairs.values.astype(np.float64), pairs[:2]), shape=(n, n))
+        has_variance = np.any(vectors != 0, axis=1)
+        fit = float(precision.diagonal()[has_variance].sum() + 2.0 * correlations.multiply(precision).sum())
         return GraphEstimate(precision, logdet, fit - logdet + penalty, untouched, penalty)
 
     def _select(self, vectors: FloatArray) -> tuple[Pairs, float]:
         """The pairs above the threshold, and the threshold."""
         n = len(vectors)
+        n_pairs = n * (n - 1) // 2
         if self.eta is not None:
             try:
                 return pairs_above(vectors, self.eta, at_most=_MOST_EDGES), self.eta
             except TooManyPairsError:
                 raise InvalidParameterError(
-                    f"eta={self.eta} joins more than {_MOST_EDGES:,} of the {n * (n - 1) // 2:,} pairs of {n:,} nodes, "
+                    f"eta={self.eta} joins more than {_MOST_EDGES:,} of the {n_pairs:,} pairs of {n:,} nodes, "
                     "too many for a sparse graph. Raise eta, or give density instead."
                 ) from None
-        n_pairs = n * (n - 1) // 2
-        count = min(round(0.06 * n_pairs), 5 * n // 2) if self.density is None else round(self.density * n_pairs)
-        pairs = strongest_pairs(vectors, count + 1)
-        if len(pairs) <= count:
-            return pairs, 0.0
-        # The first pair left out marks the threshold.
-        return pairs.take(np.arange(count)), min(float(abs(pairs.values[count])), _LARGEST_CORRELATION)
+        count = _default_count(n) if self.density is None else round(self.density * n_pairs)
+        return _strongest(strongest_pairs(vectors, count + 1), count)
+
+    def _select_among(self, candidates: Pairs, n: int) -> tuple[Pairs, float]:
+        """The candidates above the threshold, and the threshold."""
+        if self.eta is not None:
+            return candidates.take(np.flatnonzero(np.abs(candidates.values) > self.eta)), self.eta
+        n_pairs = len(candidates)
+        count = min(_default_count(n), n_pairs // 2) if self.density is None else round(self.density * n_pairs)
+        # Candidates come sorted by position, which is how ties are broken.
+        return _strongest(candidates.take(np.argsort(-np.abs(candidates.values), kind="stable")), count)
+
+
+def _default_count(n: int) -> int:
+    return min(round(0.06 * (n * (n - 1) // 2)), 5 * n // 2)
+
+
+def _strongest(pairs: Pairs, count: int) -> tuple[Pairs, float]:
+    """The first so many of pairs from strong to weak, and the threshold, which the first pair left out marks."""
+    if len(pairs) <= count:
+        return pairs, 0.0
+    return pairs.take(np.arange(count)), min(float(abs(pairs.values[count])), _LARGEST_CORRELATION)

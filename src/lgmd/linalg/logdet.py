@@ -6,11 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 
 from lgmd._typing import FloatArray, SparseGraph
 from lgmd.linalg.cholesky import TooEntangledError, factorize
 
-__all__ = ["LogDeterminant", "lanczos_log_determinant", "log_determinant"]
+__all__ = ["DECOMPOSED", "LogDeterminant", "Spectrum", "lanczos_log_determinant", "log_determinant", "spectrum"]
+
+# Matrices up to this size are decomposed; a thousand rows take a tenth of a second.
+DECOMPOSED = 1200
 
 
 class LogDeterminant(NamedTuple):
@@ -35,6 +39,50 @@ def log_determinant(precision: SparseGraph) -> LogDeterminant:
         return LogDeterminant(factorize(precision).logdet, 0.0)
     except TooEntangledError:
         return lanczos_log_determinant(precision)
+
+
+class Spectrum(NamedTuple):
+    """Points and weights with ``sum(weights * f(nodes))`` the trace of f of a symmetric matrix.
+
+    These are its eigenvalues, or a quadrature with the standard error of ``sum`` left unsaid: of a smooth f it is a
+    small part of a per cent.
+    """
+
+    nodes: FloatArray
+    weights: FloatArray
+
+    def sum(self, values: FloatArray) -> float:
+        """The trace for these values at the nodes."""
+        return float(self.weights @ values)
+
+
+def spectrum(
+    matrix: SparseGraph,
+    n_probes: int = 12,
+    n_steps: int = 30,
+    seed: int = 0,
+    decomposed_up_to: int = DECOMPOSED,
+) -> Spectrum:
+    """The spectrum of a sparse positive semi-definite matrix: eigenvalues of a small one, Lanczos quadrature else.
+
+    Rows without an entry off the diagonal are their own eigenvalues.
+    """
+    diagonal = np.asarray(matrix.diagonal(), dtype=np.float64)
+    alone = np.diff(scipy.sparse.csr_array(matrix - scipy.sparse.diags_array(diagonal)).indptr) == 0
+    joined = np.flatnonzero(~alone)
+    inner = scipy.sparse.csr_array(matrix)[joined][:, joined]
+    m = len(joined)
+    if m <= decomposed_up_to:
+        values = scipy.linalg.eigvalsh(inner.toarray()) if m else np.empty(0)
+        weights = np.ones(m)
+    else:
+        probes = np.random.default_rng(seed).choice([-1.0, 1.0], size=(m, n_probes)) / np.sqrt(m)
+        alphas, betas = _lanczos(inner, np.ones(m), probes, n_steps)
+        parts = [scipy.linalg.eigh_tridiagonal(alphas[:, i], betas[:-1, i]) for i in range(n_probes)]
+        values = np.concatenate([part[0] for part in parts])
+        weights = np.concatenate([part[1][0] ** 2 for part in parts]) * m / n_probes
+    values = np.maximum(values, 0.0)
+    return Spectrum(np.append(values, diagonal[alone]), np.append(weights, np.ones(int(alone.sum()))))
 
 
 def lanczos_log_determinant(

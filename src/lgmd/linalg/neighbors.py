@@ -1,15 +1,15 @@
-"""Nearest rows of a table with gaps, compared by the entries that both rows have."""
+"""Nearest rows of a table, with gaps compared by the entries that both rows have: among all, or among given pairs."""
 
 from __future__ import annotations
 
 import numba
 import numpy as np
 
-from lgmd._typing import IntArray
+from lgmd._typing import FloatArray, IntArray
 from lgmd.linalg.row_systems import Entries
-from lgmd.linalg.threads import map_blocks
+from lgmd.linalg.threads import even_blocks, map_blocks
 
-__all__ = ["nearest_rows_with_gaps"]
+__all__ = ["nearest_of_pairs", "nearest_rows_with_gaps", "pair_distances", "pair_distances_with_gaps"]
 
 
 @numba.njit(nogil=True, cache=True)
@@ -92,3 +92,86 @@ def nearest_rows_with_gaps(
         by_rows.blocks,
     )
     return out
+
+
+@numba.njit(nogil=True, fastmath={"reassoc", "contract"}, cache=True)
+def _pair_distances(start, stop, table, rows, columns, out):  # type: ignore[no-untyped-def]
+    for pair in range(start, stop):
+        one, other = table[rows[pair]], table[columns[pair]]
+        squares = 0.0
+        for position in range(len(one)):
+            difference = np.float64(one[position]) - np.float64(other[position])
+            squares += difference * difference
+        out[pair] = squares
+
+
+def pair_distances(table: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
+    """Squared Euclidean distances of given pairs of rows of a complete table, (m,): ``O(m p)``."""
+    table = np.ascontiguousarray(table)
+    out = np.empty(len(rows), dtype=np.float64)
+    map_blocks(lambda start, stop: _pair_distances(start, stop, table, rows, columns, out), even_blocks(len(rows)))
+    return out
+
+
+@numba.njit(nogil=True, cache=True)
+def _pair_distances_with_gaps(start, stop, indptr, indices, values, rows, columns, n_prior, prior, out):  # type: ignore[no-untyped-def]
+    for pair in range(start, stop):
+        one, other = indptr[rows[pair]], indptr[columns[pair]]
+        last_one, last_other = indptr[rows[pair] + 1], indptr[columns[pair] + 1]
+        squares, count = 0.0, 0
+        while one < last_one and other < last_other:
+            if indices[one] < indices[other]:
+                one += 1
+            elif indices[one] > indices[other]:
+                other += 1
+            else:
+                difference = np.float64(values[one]) - np.float64(values[other])
+                squares += difference * difference
+                count += 1
+                one += 1
+                other += 1
+        out[pair] = (squares + n_prior * prior) / (count + n_prior)
+
+
+def pair_distances_with_gaps(
+    by_rows: Entries, rows: IntArray, columns: IntArray, n_prior: float, prior: float
+) -> FloatArray:
+    """Mean squared differences of given pairs of rows over the columns observed in both, (m,).
+
+    As in :func:`nearest_rows_with_gaps`; the entries of a row are sorted by column. Cost: the entries of both rows of
+    every pair.
+    """
+    out = np.empty(len(rows), dtype=np.float64)
+    map_blocks(
+        lambda start, stop: _pair_distances_with_gaps(
+            start, stop, *by_rows[:3], rows, columns, float(n_prior), float(prior), out
+        ),
+        even_blocks(len(rows)),
+    )
+    return out
+
+
+def nearest_of_pairs(
+    rows: IntArray, columns: IntArray, distances: FloatArray, n_neighbors: int
+) -> tuple[IntArray, IntArray]:
+    """Each row with the nearest of the others that it is paired with; ties go to the lower row.
+
+    Parameters
+    ----------
+    rows, columns : ndarray of int, shape (m,)
+        Pairs, each once, in either direction.
+    distances : ndarray of shape (m,)
+    n_neighbors : int
+        Rows that are paired with fewer have all of them.
+
+    Returns
+    -------
+    rows, neighbors : ndarray of int
+        Sorted by row, nearest first.
+    """
+    both, others = np.concatenate([rows, columns]), np.concatenate([columns, rows])
+    order = np.lexsort((others, np.concatenate([distances, distances]), both))
+    both, others = both[order], others[order]
+    rank = np.arange(len(both)) - np.searchsorted(both, both)
+    near = rank < n_neighbors
+    return both[near], others[near]

@@ -1,4 +1,4 @@
-"""The search for edges: pairs of rows with a large inner product, without an n x n array.
+"""Inner products of pairs of rows, without an n x n array: of given pairs, or in search of the large ones.
 
 Blocks of ``Z Z'`` are multiplied into a buffer that stays in the cache, a compiled pass keeps what is above the
 threshold, and the rest is forgotten: ``O(n^2 k)`` operations, ``O(pairs kept)`` memory.
@@ -14,9 +14,17 @@ import numba
 import numpy as np
 
 from lgmd._typing import FloatArray, IntArray
-from lgmd.linalg.threads import map_blocks
+from lgmd.linalg.threads import even_blocks, map_blocks
 
-__all__ = ["BLOCK_ROWS", "Pairs", "TooManyPairsError", "block_products", "pairs_above", "strongest_pairs"]
+__all__ = [
+    "BLOCK_ROWS",
+    "Pairs",
+    "TooManyPairsError",
+    "block_products",
+    "pair_products",
+    "pairs_above",
+    "strongest_pairs",
+]
 
 # A buffer of 256 x 1024 single-precision products is 1 MB: it stays in a core's own cache.
 BLOCK_ROWS = 256
@@ -85,6 +93,47 @@ def block_products(vectors: FloatArray, start: int, stop: int) -> Iterator[tuple
             buffer = np.empty((stop - start, width), dtype=vectors.dtype)
         np.dot(left, vectors[column : column + width].T, out=buffer)
         yield column, buffer
+
+
+@numba.njit(nogil=True, fastmath={"reassoc", "contract"}, cache=True)
+def _multiply_pairs(start, stop, vectors, rows, columns, out):  # type: ignore[no-untyped-def]
+    for pair in range(start, stop):
+        one, other = vectors[rows[pair]], vectors[columns[pair]]
+        total = 0.0
+        for position in range(len(one)):
+            total += np.float64(one[position]) * np.float64(other[position])
+        out[pair] = total
+
+
+def pair_products(vectors: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
+    """``z_i . z_j`` of given pairs, summed in double precision: ``O(m k)`` operations and no memory but the result.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n, k)
+        Rows ``z_i``.
+    rows, columns : ndarray of int, shape (m,)
+        The pairs, in any order.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+    """
+    vectors = np.ascontiguousarray(vectors)
+    rows, columns = np.ascontiguousarray(rows, dtype=np.int64), np.ascontiguousarray(columns, dtype=np.int64)
+    if rows.ndim != 1 or rows.shape != columns.shape:
+        raise ValueError(f"Pairs are two lists of the same length, but have shapes {rows.shape} and {columns.shape}.")
+    for ends in (rows, columns):
+        # Compiled code would read past the end.
+        if len(ends) and not 0 <= ends.min() <= ends.max() < len(vectors):
+            raise IndexError(f"Pairs name vectors {ends.min()} to {ends.max()}, but there are {len(vectors)}.")
+    out = np.empty(len(rows), dtype=np.float64)
+    map_blocks(
+        lambda start, stop: _multiply_pairs(start, stop, vectors, rows, columns, out),
+        even_blocks(len(rows)),
+        work=float(len(rows)) * max(1, vectors.shape[1]),
+    )
+    return out
 
 
 class TooManyPairsError(Exception):

@@ -20,6 +20,7 @@ from lgmd.solver.problem import Inference, StateT
 
 __all__ = ["Checkpoint", "fingerprint"]
 
+_GRAPH_VALUES = ("logdet", "objective", "converged", "penalty", "strength")
 _FORMAT = "lgmd-checkpoint"
 _VERSION = 2
 
@@ -76,7 +77,7 @@ class Checkpoint:
             "history": history.to_json(),
         }
         for side, graph in (("sample_graph", state.sample_graph), ("feature_graph", state.feature_graph)):
-            header[side] = {name: getattr(graph, name) for name in ("logdet", "objective", "converged", "penalty")}
+            header[side] = {name: getattr(graph, name) for name in _GRAPH_VALUES}
             add_matrix(arrays, side, graph.precision)
         write_archive(self.path, header, arrays)
         self._written = time.monotonic()

@@ -130,8 +130,9 @@ def _alternate(
 
 
 def _graph_updates_left(problem: Inference[StateT], schedule: Schedule, history: History) -> int:
-    learns = problem.sample_learner.learns or problem.feature_learner.learns
-    return schedule.graph_updates - int(history.graph_steps.sum()) if learns else 0
+    learners = (problem.sample_learner, problem.feature_learner)
+    rounds = max(learner.rounds if learner.learns else 0 for learner in learners)
+    return min(schedule.graph_updates, rounds) - int(history.graph_steps.sum())
 
 
 def _graphs_due(problem: Inference[StateT], schedule: Schedule, history: History) -> bool:

@@ -16,46 +16,32 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from lgmd._typing import Array, FloatArray, RandomState
+from lgmd._typing import Array, RandomState
 from lgmd.exceptions import DivergenceError
 from lgmd.factors import (
     Intercepts,
     InterceptTerms,
     Noise,
     NoiseModel,
-    RowCovariances,
     SidePosterior,
     TablePosterior,
     VariationalHalf,
-    VariationalStart,
-    analytic_start,
     prepare_posterior,
-    singular_start,
 )
 from lgmd.factors.storage import pack_noise, pack_posterior, unpack_noise, unpack_posterior
 from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
 from lgmd.observed import Observed
 from lgmd.solver.problem import FEATURES, SAMPLES, Iteration
+from lgmd.solver.variational_starter import Starter
 from lgmd.solver.variational_state import VariationalState, balanced, without_dead_columns
 
 __all__ = ["VariationalInference", "VariationalState"]
 
-# Share of the variance that the bold start takes for noise.
-_BOLD = 0.1
 
-# Entries of a table with gaps on which starts are tried; larger tables are sampled.
-_SAMPLE_ENTRIES = 4_000_000
+class Iterator(Protocol):
+    """One iteration."""
 
-# Iterations for which the cautious start holds the noise.
-_HELD = 10
-
-# Most iterations of each start before the better one goes on, and the change at which it is judged earlier.
-_TRIAL, _TRIAL_TOL = 30, 3e-4
-
-
-class _Iterate(Protocol):
     def __call__(self, state: VariationalState, *, hold_noise: bool) -> tuple[VariationalState, dict[str, float]]:
         """The next state and the terms of its objective."""
         ...
@@ -76,6 +62,8 @@ class VariationalInference:
     noise : NoiseModel
     diagonal : bool
         Whether all numbers are taken as independent: for many factors.
+    prior : {"auto", "columns", "shared"}
+        Whether each factor has a prior variance, or all factors of a side share one.
     """
 
     data: Observed
@@ -85,6 +73,7 @@ class VariationalInference:
     feature_learner: GraphLearner
     noise: NoiseModel
     diagonal: bool = False
+    prior: str = "auto"
 
     @property
     def only_improves(self) -> bool:
@@ -92,70 +81,12 @@ class VariationalInference:
         return True
 
     def start(self, intercepts: Intercepts, random_state: RandomState) -> VariationalState:
-        """The analytic solution of a complete table without graphs; otherwise singular vectors, boldly or cautiously.
-
-        The bold start takes a tenth of the variance for noise. The cautious one takes all of it and holds that for a
-        while: columns then have to earn their place, as they should where data is thin. Without a graph that joins the
-        thin data both are tried, and the better bound goes on.
-        """
+        """The analytic solution of a complete table, or the start that foresees held-out entries best."""
         graphs = (
             self.sample_learner.start(self.data, SAMPLES),
             self.feature_learner.start(self.data.T, FEATURES),
         )
-        if not self.data.is_complete and self.data.n_observed > _SAMPLE_ENTRIES:
-            return self._start_from_sample(intercepts, graphs, random_state)
-        return self._start_from_all(intercepts, graphs, random_state)
-
-    def _start_from_all(
-        self, intercepts: Intercepts, graphs: tuple[GraphEstimate, GraphEstimate], random_state: RandomState
-    ) -> VariationalState:
-        has_edges = graphs[0].n_edges + graphs[1].n_edges > 0
-        arguments = (self.data, intercepts, self.intercepts, self.n_components)
-        if self.data.is_complete and not has_edges and not self.noise.by_entries:
-            return self._state(analytic_start(*arguments, random_state), intercepts, graphs)
-        variance, weights = self.noise.first_look(self.data, intercepts)
-        start = singular_start(*arguments, _BOLD * variance, random_state, weights)
-        start = start.under(graphs[0].precision, graphs[1].precision)
-        bold = self._state(start, intercepts, graphs, weights)
-        if self.data.is_complete or has_edges:
-            return bold
-        cautious = self._state(_flattened(start, variance), intercepts, graphs, weights)
-        iterate = self._prepare(bold)
-        for _ in range(_HELD):
-            cautious, _ = iterate(cautious, hold_noise=True)
-        bold, bold_loss = self._tried(bold, iterate)
-        cautious, cautious_loss = self._tried(cautious, iterate)
-        return bold if bold_loss <= cautious_loss else cautious
-
-    def _start_from_sample(
-        self, intercepts: Intercepts, graphs: tuple[GraphEstimate, GraphEstimate], random_state: RandomState
-    ) -> VariationalState:
-        """The same on some rows of a large table, or some columns of a wide one, without their graph.
-
-        The first half-step asks for nothing but the posterior of the other side, which a sample tells well enough.
-        """
-        n, p = self.data.shape
-        weights = self.noise.first_look(self.data, intercepts)[1]
-        if n < p:
-            found = self.T._start_from_sample(intercepts.T, graphs[::-1], random_state)
-            noise = self.noise.start(self.data, found.noise.level, weights)
-            # Iterations begin with the rows, for which the columns have to be known.
-            update = prepare_posterior(self._feature_half(graphs[1]))
-            features = update(found.samples, found.features, noise.T, found.overall).posterior
-            return VariationalState(found.features, features, found.overall, noise, *graphs)
-        size = max(self.n_components, int(n * _SAMPLE_ENTRIES / self.data.n_observed))
-        rows = np.sort(check_random_state(random_state).choice(n, size, replace=False))
-        part = replace(self, data=self.data.rows(rows))
-        found = part._start_from_all(
-            replace(intercepts, rows=intercepts.rows[rows]), (GraphEstimate.identity(size), graphs[1]), random_state
-        )
-        mean = np.zeros((n, found.samples.rank + 1), self.data.dtype)
-        mean[:, -1] = intercepts.rows
-        samples = replace(found.samples, mean=mean, covariance=RowCovariances.zero(mean.shape, mean.dtype))
-        if self.diagonal:
-            samples = samples.independent()
-        noise = self.noise.start(self.data, found.noise.level, weights)
-        return VariationalState(samples, found.features, found.overall, noise, *graphs)
+        return Starter(self, intercepts, graphs, random_state).state()
 
     @property
     def T(self) -> VariationalInference:  # noqa: N802
@@ -168,35 +99,12 @@ class VariationalInference:
             self.sample_learner,
             self.noise.T,
             self.diagonal,
+            self.prior,
         )
-
-    def _tried(self, state: VariationalState, iterate: _Iterate) -> tuple[VariationalState, float]:
-        """The state after a short run, and its objective."""
-        loss = math.inf
-        for _ in range(_TRIAL):
-            before = loss
-            state, terms = iterate(state, hold_noise=False)
-            loss = sum(terms.values())
-            if before - loss <= _TRIAL_TOL * self.size(terms):
-                break
-        return state, loss
-
-    def _state(
-        self,
-        start: VariationalStart,
-        intercepts: Intercepts,
-        graphs: tuple[GraphEstimate, GraphEstimate],
-        weights: FloatArray | None = None,
-    ) -> VariationalState:
-        samples, features = start.samples, start.features
-        if self.diagonal:
-            samples, features = samples.independent(), features.independent()
-        noise = self.noise.start(self.data, start.noise_variance, weights)
-        return VariationalState(samples, features, intercepts.overall, noise, *graphs)
 
     def prepare(self, state: VariationalState) -> Iteration[VariationalState]:
         """What the half-steps can do once for as long as the graphs are held."""
-        iterate = self._prepare(state)
+        iterate = self.iterator(state)
         return lambda state: iterate(state, hold_noise=False)
 
     def settle(self, state: VariationalState) -> VariationalState:
@@ -206,19 +114,26 @@ class VariationalInference:
     def learn_graphs(self, state: VariationalState) -> VariationalState:
         """The graphs anew from the second moments of the factors."""
         noise = state.noise
-        for_samples = _moments(self._sample_half(state.sample_graph), state.samples, state.features, noise)
-        for_features = _moments(self._feature_half(state.feature_graph), state.features, state.samples, noise.T)
-        return replace(
-            state,
-            sample_graph=self.sample_learner.learn(for_samples, state.sample_graph),
-            feature_graph=self.feature_learner.learn(for_features, state.feature_graph),
+        for_samples = _moments(self.sample_half(state.sample_graph), state.samples, state.features, noise)
+        for_features = _moments(self.feature_half(state.feature_graph), state.features, state.samples, noise.T)
+        graphs = (
+            self.sample_learner.learn(for_samples, state.sample_graph),
+            self.feature_learner.learn(for_features, state.feature_graph),
         )
+        if _n_edges(state.sample_graph, state.feature_graph) == 0 < _n_edges(*graphs):
+            return self._restarted(state, graphs)
+        return replace(state, sample_graph=graphs[0], feature_graph=graphs[1])
+
+    def _restarted(self, state: VariationalState, graphs: tuple[GraphEstimate, GraphEstimate]) -> VariationalState:
+        """From the beginning, but under graphs: factors found without them would stay where they are."""
+        intercepts = Intercepts(state.overall, state.samples.intercepts, state.features.intercepts)
+        return Starter(self, intercepts, graphs, 0).state()
 
     def posterior(self, state: VariationalState, new_row_variance: float) -> TablePosterior:
         """What a run leaves behind: rows that a graph couples get the covariances that they have jointly."""
         samples, features, noise = state.samples, state.features, state.noise
-        of_samples = prepare_posterior(self._sample_half(state.sample_graph)).joint(samples, features, noise)
-        of_features = prepare_posterior(self._feature_half(state.feature_graph)).joint(features, samples, noise.T)
+        of_samples = prepare_posterior(self.sample_half(state.sample_graph)).joint(samples, features, noise)
+        of_features = prepare_posterior(self.feature_half(state.feature_graph)).joint(features, samples, noise.T)
         state = replace(
             state,
             samples=replace(samples, covariance=of_samples.covariance),
@@ -244,6 +159,7 @@ class VariationalInference:
         arrays: dict[str, Array] = {}
         values = {
             "overall": state.overall,
+            "shared": state.shared,
             "samples": pack_posterior(state.samples, "samples", arrays),
             "features": pack_posterior(state.features, "features", arrays),
             "noise": pack_noise(state.noise, "noise", arrays, weights=True),
@@ -265,21 +181,25 @@ class VariationalInference:
             unpack_noise(values["noise"], "noise", arrays),
             sample_graph,
             feature_graph,
+            values["shared"],
         )
 
-    def _sample_half(self, graph: GraphEstimate) -> VariationalHalf:
+    def sample_half(self, graph: GraphEstimate) -> VariationalHalf:
+        """What the rows' posterior depends on."""
         equal_noise = self.noise.kind != "samples"
         return VariationalHalf(self.data, graph.precision, self.noise.by_entries, equal_noise, self.diagonal)
 
-    def _feature_half(self, graph: GraphEstimate) -> VariationalHalf:
+    def feature_half(self, graph: GraphEstimate) -> VariationalHalf:
+        """What the columns' posterior depends on."""
         equal_noise = self.noise.kind != "features"
         return VariationalHalf(self.data.T, graph.precision, self.noise.by_entries, equal_noise, self.diagonal)
 
-    def _prepare(self, state: VariationalState) -> _Iterate:
+    def iterator(self, state: VariationalState) -> Iterator:
+        """Iterations under the graphs of a state, which may hold the noise where it is."""
         data, model = self.data, self.noise
         A, B = state.sample_graph, state.feature_graph
         update_samples, update_features = (
-            prepare_posterior(half) for half in (self._sample_half(A), self._feature_half(B))
+            prepare_posterior(half) for half in (self.sample_half(A), self.feature_half(B))
         )
         row_counts, column_counts = data.row_counts.astype(np.float64), data.T.row_counts.astype(np.float64)
         order = data.column_order() if model.by_entries else None
@@ -287,11 +207,11 @@ class VariationalInference:
         def iterate(state: VariationalState, *, hold_noise: bool) -> tuple[VariationalState, dict[str, float]]:
             noise, overall = state.noise, state.overall
             step = update_samples(state.samples, state.features, noise, overall)
-            samples = step.posterior.with_priors(A.precision)
+            samples = step.posterior.with_priors(A.precision, state.shared)
             if not hold_noise:
                 noise = model.after_samples(noise, step.squares, row_counts)
             step = update_features(state.features, samples, noise.T, overall)
-            features, squares = step.posterior.with_priors(B.precision), step.squares
+            features, squares = step.posterior.with_priors(B.precision, state.shared), step.squares
             if self.intercepts.overall:
                 shift = float(np.sum(step.residual / noise.features) / np.sum(step.weight / noise.features))
                 overall += shift
@@ -317,13 +237,8 @@ class VariationalInference:
         return iterate
 
 
-def _flattened(start: VariationalStart, variance: float) -> VariationalStart:
-    """All of the variance is noise, and no column is preferred."""
-    samples, features = (
-        replace(side, prior_variance=np.full_like(side.prior_variance, side.prior_variance.max()))
-        for side in (start.samples, start.features)
-    )
-    return VariationalStart(samples, features, variance)
+def _n_edges(sample_graph: GraphEstimate, feature_graph: GraphEstimate) -> int:
+    return sample_graph.n_edges + feature_graph.n_edges
 
 
 def _moments(half: VariationalHalf, own: SidePosterior, other: SidePosterior, noise: Noise) -> FactorMoments:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
-from lgmd.factors import Noise, SidePosterior, TablePosterior, balancing, translation
+from lgmd.factors import Noise, SidePosterior, TablePosterior, balancing, shared_balancing, translation
 from lgmd.graphs import GraphEstimate
 
 __all__ = ["VariationalState", "balanced", "without_dead_columns"]
@@ -27,6 +27,8 @@ class VariationalState:
         The overall mean.
     noise : Noise
     sample_graph, feature_graph : GraphEstimate
+    shared : bool
+        Whether all factors of a side share one prior variance.
     """
 
     samples: SidePosterior
@@ -35,6 +37,7 @@ class VariationalState:
     noise: Noise
     sample_graph: GraphEstimate
     feature_graph: GraphEstimate
+    shared: bool = False
 
     @property
     def X(self) -> FloatArray:  # noqa: N802
@@ -60,7 +63,7 @@ def balanced(state: VariationalState) -> VariationalState:
     """Raise the bound without touching a prediction.
 
     What means, intercepts and factors can pass to each other goes where its prior likes it best; then the basis between
-    the factors becomes the one in which each column needs only one prior variance. All of it is optimal in closed form.
+    the factors becomes the one that their prior variances like best. All of it is optimal in closed form.
     """
     state = _centre(state)
     if not (state.samples.covariance.rotates and state.features.covariance.rotates):
@@ -69,12 +72,18 @@ def balanced(state: VariationalState) -> VariationalState:
     samples, features = state.samples, state.features
     samples, features = _translate(samples, features, B)
     features, samples = _translate(features, samples, A)
-    change = balancing(samples.graph_moments(A), features.graph_moments(B))
+    of_samples, of_features = samples.graph_moments(A), features.graph_moments(B)
+    if state.shared:
+        of_samples, of_features = of_samples / samples.prior_variance[0], of_features / features.prior_variance[0]
+        change = shared_balancing(of_samples, of_features, (len(samples.mean), len(features.mean)))
+    else:
+        change = balancing(of_samples, of_features)
     if change is not None:
         samples, features = (
             side.transformed(_extended(basis)) for side, basis in zip((samples, features), change, strict=True)
         )
-    return replace(state, samples=samples.with_priors(A), features=features.with_priors(B))
+    shared = state.shared
+    return replace(state, samples=samples.with_priors(A, shared), features=features.with_priors(B, shared))
 
 
 def _centre(state: VariationalState) -> VariationalState:

@@ -1,0 +1,202 @@
+r"""Graphs that the data shows, and no others.
+
+The columns of a factor are draws from one distribution over its rows, so columns that were not looked at can judge
+what was found in the others. Neighbours of each row are found by their correlation in nine tenths of the columns, and
+the last tenth says how alike they really are. Where there is no structure it says nothing, however alike neighbours
+looked where they were found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.optimize
+import scipy.sparse
+
+from lgmd._typing import IntArray
+from lgmd._validation import as_symmetric, check_integer, check_real
+from lgmd.exceptions import InvalidParameterError
+from lgmd.graphs.base import FactorMoments, GraphEstimate, Side
+from lgmd.graphs.candidates import CandidateLearner, candidate_pairs, check_candidates
+from lgmd.graphs.laplacians import unit_scale
+from lgmd.graphs.neighborhoods import ALL_ROWS, Agreement, Neighborhoods, NeighborhoodSearch
+from lgmd.graphs.prior import PriorGraph, given_edges
+from lgmd.graphs.strength import WeightedGraph, best_ratio
+from lgmd.linalg.logdet import log_determinant
+from lgmd.observed import Observed
+
+__all__ = ["EvidenceGraph"]
+
+# Neighbours of a row that are considered.
+_NEIGHBORS = (1, 2, 3, 5, 8)
+
+# Parts of the columns, each of which judges what was found in the others; fewer, and some rows only, where rows are
+# many.
+_PARTS, _PARTS_OF_MANY, _SOME_ROWS = 10, 5, 1000
+
+# Correlation in columns not looked at, as it is and in standard errors, below which there is no graph.
+_WEAKEST, _DEVIATIONS = 0.1, 3.0
+
+
+class _Finding(NamedTuple):
+    """A graph, how alike its neighbours are thought to be, and what that explains of a column, in nats."""
+
+    graph: WeightedGraph
+    roughness: float
+    ratio: float
+    gain: float
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceGraph(CandidateLearner):
+    r"""The graph that the factor shows, with a strength that is learned; no edge where it shows none.
+
+    Edges join each row to its nearest in the correlation of the factor's columns. Sets of edges compete: the nearest
+    1, 2, 3, 5 or 8 rows of each row, by correlation or by its size, all of them or only the pairs that pass
+    Benjamini and Hochberg's test at ``fdr`` on their own. Neighbours found in nine tenths of the columns must be alike
+    in the last tenth too, with a correlation of at least 0.1 and three standard errors; otherwise the graph stays
+    empty. Where columns are few, a set can pass this test though none of its edges is certain on its own.
+
+    The precision is :math:`a I + b L` at unit scale, with L the Laplacian of the edges. An edge between rows that are
+    opposite has a negative sign and adds :math:`(x_i + x_j)^2`, so that any strength is positive definite. The ratio
+    ``b / a`` has the largest likelihood if neighbours are as alike as halfway between the columns in which they were
+    found, which flatter them, and those that were held out, in which the factor's uncertainty hides some of it. Of the
+    sets that pass, the one that explains most stays.
+
+    Among more than 5000 rows only pairs that are certain on their own become edges, and held-out columns are asked
+    about a thousand rows. Time is ``O(n^2 k)``, memory that of the edges.
+
+    Parameters
+    ----------
+    fdr : float, default=0.1
+        Share of false edges that is accepted among pairs that are tested one by one.
+    neighbors : int or "auto", default="auto"
+        Nearest rows to which a row is joined.
+    candidates : sparse matrix, array-like or callable, default=None
+        Which edges may exist, see :mod:`lgmd.graphs.candidates`; all by default.
+    prior : array-like or sparse matrix of shape (n, n), default=None
+        A graph that is given, as for :class:`PriorGraph`, to which learned edges are added, each with a strength of
+        its own.
+    """
+
+    learns: ClassVar[bool] = True
+    rounds: ClassVar[int] = 1
+
+    fdr: float = 0.1
+    neighbors: int | str = "auto"
+    candidates: Any = None
+    prior: Any = None
+
+    def validate(self) -> None:
+        """Check ``fdr`` and ``neighbors``."""
+        if not 0 < check_real(self.fdr, "fdr", minimum=-np.inf) < 1:
+            raise InvalidParameterError(f"fdr is a share of false edges, so it must be in (0, 1), but is {self.fdr}.")
+        if isinstance(self.neighbors, str):
+            if self.neighbors != "auto":
+                raise InvalidParameterError(f"neighbors must be 'auto' or an integer, but is {self.neighbors!r}.")
+        else:
+            check_integer(self.neighbors, "neighbors", minimum=1)
+
+    def start(self, data: Observed, side: Side) -> GraphEstimate:
+        """No edge before a factor is known."""
+        n = data.shape[0]
+        check_candidates(self.candidates, n, side)
+        if self.prior is not None:
+            given_edges(self.prior, n, side)
+        return GraphEstimate.identity(n)
+
+    def learn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
+        """Find the best set of edges and its strength.
+
+        A graph that is there already is kept: factors that it has shaped would only confirm it.
+        """
+        if previous.n_edges:
+            return previous
+        found = self._best(moments.centred())
+        if self.prior is not None:
+            return self._beside_prior(found, moments, previous)
+        return previous if found is None else found.graph.precision(found.ratio, found.graph.spectrum())
+
+    def _best(self, moments: FactorMoments) -> _Finding | None:
+        n, k = moments.mean.shape
+        sizes: tuple[int, ...] = _NEIGHBORS if self.neighbors == "auto" else (int(self.neighbors),)
+        sizes = tuple(size for size in sizes if size < n)
+        allowed = candidate_pairs(self.candidates, n)
+        if k < 2 or not sizes or (allowed is not None and not len(allowed[0])):
+            return None
+        search = NeighborhoodSearch(moments, max(sizes), self.fdr, allowed)
+        many = allowed is None and n > ALL_ROWS
+        findings = []
+        for absolute in (True,) if many else (False, True):
+            everything = search.among(np.arange(k), absolute)
+            if not len(everything.rows) or (many and not everything.certain.any()):
+                continue
+            kinds = [(size, certain) for size in sizes for certain in ((True,) if many else (True, False))]
+            for kind, held_out in _judged(search, everything, kinds, absolute, many).items():
+                findings.append(_finding(moments, everything, everything.chosen(*kind), held_out))
+        real = [finding for finding in findings if finding is not None and finding.gain > 0]
+        return max(real, key=lambda finding: finding.gain, default=None)
+
+    def _beside_prior(self, found: _Finding | None, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
+        """Both graphs, each with the strength that suits it beside the other."""
+        alone = PriorGraph(self.prior).learn(moments, previous)
+        if found is None:
+            return alone
+        given = WeightedGraph.of_adjacency(as_symmetric(self.prior, "The prior graph"))
+        if not alone.n_edges:
+            return found.graph.precision(found.ratio, found.graph.spectrum())
+        laplacians = (given.laplacian(), found.graph.laplacian())
+        roughness = np.array([given.roughness(moments.centred()), found.roughness])
+        identity = scipy.sparse.eye_array(given.n, format="csr")
+
+        def loss(log_ratios: np.ndarray[Any, Any]) -> float:
+            ratios = np.exp(log_ratios)
+            joint = scipy.sparse.csr_array(identity + ratios[0] * laplacians[0] + ratios[1] * laplacians[1])
+            return float(given.n * np.log1p(ratios @ roughness)) - log_determinant(joint).value
+
+        first = np.log([alone.strength, found.ratio])
+        options = {"maxfev": 40, "xatol": 0.05, "fatol": 0.1}
+        ratios = np.exp(scipy.optimize.minimize(loss, first, method="Nelder-Mead", options=options).x)
+        joint = unit_scale(identity + ratios[0] * laplacians[0] + ratios[1] * laplacians[1])
+        return GraphEstimate(joint, log_determinant(joint).value, strength=float(ratios[0]))
+
+
+def _judged(
+    search: NeighborhoodSearch,
+    everything: Neighborhoods,
+    kinds: list[tuple[int, bool]],
+    absolute: bool,
+    many: bool,
+) -> dict[tuple[int, bool], Agreement]:
+    """How alike neighbours of each kind are in columns other than those in which they were found."""
+    n, k = search.moments.mean.shape
+    rng = np.random.default_rng(0)
+    order, some = rng.permutation(k), np.sort(rng.choice(n, min(n, _SOME_ROWS), replace=False))
+    n_parts = min(_PARTS_OF_MANY if many else _PARTS, k)
+    p_limit = float(everything.p_values[everything.certain].max(initial=0.0))
+    judged = dict.fromkeys(kinds, Agreement())
+    for part in range(n_parts):
+        held: IntArray = order[part::n_parts]
+        rest = np.setdiff1d(order, held)
+        found = search.of_some(rest, absolute, some, p_limit) if many else search.among(rest, absolute)
+        for kind in kinds:
+            judged[kind] += found.agreement(found.chosen(*kind), search.moments, held)
+    return {kind: replace(agreement, n_edges=agreement.n_edges / n_parts) for kind, agreement in judged.items()}
+
+
+def _finding(
+    moments: FactorMoments, everything: Neighborhoods, chosen: np.ndarray[Any, Any], held_out: Agreement
+) -> _Finding | None:
+    """What a set of edges explains, or None where held-out columns know nothing of it."""
+    n, k = moments.mean.shape
+    error = 1.0 / np.sqrt(max(held_out.n_edges, 1.0) * moments.sample_size)
+    if not chosen.any() or held_out.correlation < max(_WEAKEST, _DEVIATIONS * error):
+        return None
+    graph = everything.graph(chosen)
+    inside = everything.agreement(chosen, moments, np.arange(k))
+    halfway = (held_out.correlation + inside.correlation) / 2
+    roughness = 2 * (1 - halfway) * inside.squares / float(moments.squares().sum())
+    ratio, gain = best_ratio(n, graph.spectrum(rough=True), roughness)
+    return _Finding(graph, roughness, ratio, gain)

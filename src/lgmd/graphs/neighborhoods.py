@@ -1,0 +1,229 @@
+"""Which rows of a factor are near each other, and which of those are so beyond chance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.stats
+
+from lgmd._typing import Array, FloatArray, IntArray
+from lgmd.graphs.base import FactorMoments
+from lgmd.graphs.strength import WeightedGraph
+from lgmd.linalg.nearest_vectors import nearest_vectors
+from lgmd.linalg.pairs import TooManyPairsError, pair_products, pairs_above
+
+__all__ = ["ALL_ROWS", "Agreement", "NeighborhoodSearch", "Neighborhoods"]
+
+# Up to so many rows everybody's neighbours are looked at; among more, only pairs that are certain.
+ALL_ROWS = 5000
+
+# Certain pairs a row, on average, beyond which each row's nearest are looked for one by one.
+_MOST_A_ROW = 20
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How alike the ends of edges are in some columns.
+
+    Attributes
+    ----------
+    products : float
+        Sum of the products of the two ends, with the sign of the edge.
+    squares : float
+        Sum of the mean squares of the two ends.
+    n_edges : float
+    """
+
+    products: float = 0.0
+    squares: float = 0.0
+    n_edges: float = 0.0
+
+    @property
+    def correlation(self) -> float:
+        """Of the ends of an edge; zero without edges."""
+        return self.products / self.squares if self.squares > 0 else 0.0
+
+    def __add__(self, other: Agreement) -> Agreement:
+        return Agreement(self.products + other.products, self.squares + other.squares, self.n_edges + other.n_edges)
+
+
+@dataclass(frozen=True)
+class Neighborhoods:
+    """Pairs of rows of which one is among the nearest of the other.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    rows, columns : ndarray of int, shape (m,)
+        Each pair once, ``rows < columns``.
+    cosines : ndarray of shape (m,)
+        Of the angles between the two rows.
+    ranks : ndarray of int, shape (m,)
+        How many rows are nearer to one end than the other end is, whichever end has fewer.
+    p_values : ndarray of shape (m,)
+        Of rows that have nothing to do with each other.
+    certain : ndarray of bool, shape (m,)
+        Whether a pair passes the false discovery rate.
+    """
+
+    n: int
+    rows: IntArray
+    columns: IntArray
+    cosines: FloatArray
+    ranks: IntArray
+    p_values: FloatArray
+    certain: Array
+
+    def chosen(self, n_neighbors: int, only_certain: bool) -> Array:
+        """Which pairs are among so many nearest, (m,)."""
+        near = self.ranks < n_neighbors
+        return near & self.certain if only_certain else near
+
+    def graph(self, chosen: Array) -> WeightedGraph:
+        """The pairs as edges of weight one, with the sign of the cosine."""
+        return WeightedGraph(self.n, self.rows[chosen], self.columns[chosen], np.sign(self.cosines[chosen]))
+
+    def agreement(self, chosen: Array, moments: FactorMoments, columns: IntArray) -> Agreement:
+        """How alike the pairs are in these columns of a factor."""
+        rows, others = self.rows[chosen], self.columns[chosen]
+        mean = np.ascontiguousarray(moments.mean[:, columns])
+        squares = np.einsum("ij,ij->i", mean, mean, dtype=np.float64)
+        if moments.variance is not None:
+            squares = squares + moments.variance * (len(columns) / moments.mean.shape[1])
+        products = np.sign(self.cosines[chosen]) @ pair_products(mean, rows, others)
+        of_ends = float(squares[rows].sum() + squares[others].sum()) / 2
+        return Agreement(float(products), of_ends, float(chosen.sum()))
+
+
+@dataclass(frozen=True)
+class NeighborhoodSearch:
+    """How to look for neighbours.
+
+    Attributes
+    ----------
+    moments : FactorMoments
+    most : int
+        Neighbours of a row that are kept.
+    fdr : float
+        Share of false discoveries that is accepted.
+    allowed : tuple of ndarray or None
+        Pairs that may be neighbours; None for all.
+    """
+
+    moments: FactorMoments
+    most: int
+    fdr: float
+    allowed: tuple[IntArray, IntArray] | None
+
+    @property
+    def n_tests(self) -> int:
+        """Number of pairs that may be neighbours."""
+        n = len(self.moments.mean)
+        return n * (n - 1) // 2 if self.allowed is None else len(self.allowed[0])
+
+    def among(self, columns: IntArray, absolute: bool) -> Neighborhoods:
+        """All neighbours by the cosine in some columns, or by its size."""
+        vectors, sample_size = _unit_rows(self.moments, columns)
+        n = len(vectors)
+        if self.allowed is not None:
+            own, other, ranks = _ranked(vectors, *self.allowed, absolute)
+        elif n <= ALL_ROWS:
+            own, other, ranks = _nearest(vectors, min(self.most, n - 1), absolute)
+        else:
+            # As many discoveries as every row has neighbours: no threshold that is found can be lower.
+            threshold = _cosine(self.fdr * self.most * n / self.n_tests, sample_size)
+            try:
+                pairs = pairs_above(vectors, threshold, at_most=_MOST_A_ROW * n)
+                own, other, ranks = _ranked(vectors, pairs.rows, pairs.columns, absolute)
+            except TooManyPairsError:
+                own, other, ranks = _nearest(vectors, self.most, absolute)
+        near = ranks < self.most
+        return self._assembled(vectors, sample_size, own[near], other[near], ranks[near], absolute)
+
+    def of_some(self, columns: IntArray, absolute: bool, rows: IntArray, p_limit: float) -> Neighborhoods:
+        """Neighbours of some rows, certain where their p-values are at most ``p_limit``."""
+        vectors, sample_size = _unit_rows(self.moments, columns)
+        own, other, ranks = _nearest(vectors, self.most, absolute, rows)
+        found = self._assembled(vectors, sample_size, own, other, ranks, absolute)
+        return Neighborhoods(
+            found.n, found.rows, found.columns, found.cosines, found.ranks, found.p_values, found.p_values <= p_limit
+        )
+
+    def _assembled(
+        self, vectors: FloatArray, sample_size: float, own: IntArray, other: IntArray, ranks: IntArray, absolute: bool
+    ) -> Neighborhoods:
+        n = len(vectors)
+        keys = np.minimum(own, other) * n + np.maximum(own, other)
+        order = np.lexsort((ranks, keys))
+        keys, first = np.unique(keys[order], return_index=True)
+        rows, columns = keys // n, keys % n
+        cosines = np.clip(pair_products(vectors, rows, columns).astype(np.float64), -1.0, 1.0)
+        real = cosines != 0 if absolute else cosines > 0
+        p_values = _p_values(cosines, sample_size)
+        return Neighborhoods(
+            n,
+            rows[real],
+            columns[real],
+            cosines[real],
+            ranks[order][first][real],
+            p_values[real],
+            _discoveries(p_values[real], self.n_tests, self.fdr),
+        )
+
+
+def _unit_rows(moments: FactorMoments, columns: IntArray) -> tuple[FloatArray, float]:
+    """Rows of the mean at unit length, and how many equal columns would tell as much about a cosine as these do."""
+    mean = moments.mean[:, columns]
+    lengths = np.sqrt(np.einsum("ij,ij->i", mean, mean, dtype=np.float64))
+    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    unit = np.asarray(mean * scale[:, None].astype(mean.dtype))
+    energies = np.sum(np.square(unit, dtype=np.float64), axis=0)
+    return unit, float(energies.sum() ** 2 / np.sum(energies**2)) if energies.any() else 0.0
+
+
+def _nearest(
+    vectors: FloatArray, most: int, absolute: bool, rows: IntArray | None = None
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Rows, their neighbours and the ranks of these."""
+    neighbors = nearest_vectors(vectors, most, rows=rows, absolute=absolute)
+    own = np.arange(len(vectors)) if rows is None else rows
+    return np.repeat(own, most), neighbors.ravel(), np.tile(np.arange(most), len(own))
+
+
+def _ranked(
+    vectors: FloatArray, rows: IntArray, columns: IntArray, absolute: bool
+) -> tuple[IntArray, IntArray, IntArray]:
+    """The same for given pairs, each of which makes both ends neighbours."""
+    scores = pair_products(vectors, rows, columns)
+    scores = np.abs(scores) if absolute else scores
+    own, other = np.concatenate([rows, columns]), np.concatenate([columns, rows])
+    order = np.lexsort((other, -np.concatenate([scores, scores]), own))
+    own, other = own[order], other[order]
+    first = np.flatnonzero(np.diff(own, prepend=-1))
+    return own, other, np.arange(len(own)) - np.repeat(first, np.diff(np.append(first, len(own))))
+
+
+def _p_values(cosines: FloatArray, sample_size: float) -> FloatArray:
+    """Two-sided, of the cosine between two independent Gaussian vectors."""
+    freedom = max(sample_size - 1.0, 1e-3)
+    size = np.minimum(np.abs(cosines), 1.0 - 1e-12)
+    return np.asarray(2.0 * scipy.stats.t.sf(size * np.sqrt(freedom / (1.0 - size**2)), freedom))
+
+
+def _cosine(p_value: float, sample_size: float) -> float:
+    """The inverse of :func:`_p_values`."""
+    freedom = max(sample_size - 1.0, 1e-3)
+    t = float(scipy.stats.t.isf(min(p_value, 1.0) / 2.0, freedom))
+    return t / float(np.sqrt(freedom + t**2))
+
+
+def _discoveries(p_values: FloatArray, n_tests: int, fdr: float) -> Array:
+    """Benjamini and Hochberg's selection among all tests, of which those not given have larger p-values."""
+    order = np.argsort(p_values, kind="stable")
+    passed = np.flatnonzero(p_values[order] <= fdr * np.arange(1, len(order) + 1) / max(n_tests, 1))
+    chosen = np.zeros(len(p_values), dtype=bool)
+    if len(passed):
+        chosen[order[: passed[-1] + 1]] = True
+    return chosen

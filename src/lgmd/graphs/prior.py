@@ -1,0 +1,75 @@
+"""A given graph of unknown worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lgmd._typing import SparseGraph
+from lgmd._validation import as_symmetric
+from lgmd.exceptions import InvalidGraphError
+from lgmd.graphs.base import FactorMoments, GraphEstimate, Side
+from lgmd.graphs.candidates import CandidateLearner
+from lgmd.graphs.strength import WeightedGraph, best_ratio
+from lgmd.observed import Observed
+
+__all__ = ["PriorGraph", "given_edges"]
+
+# Nats by which a graph has to be better than none: a strength fitted to noise gains as much once in a thousand times.
+_WORTH = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class PriorGraph(CandidateLearner):
+    r"""A graph that is given, trusted as far as the data does: days in order, stations on a map, a social network.
+
+    The precision is :math:`a I + b L`, at unit scale, with the ratio ``b / a`` of largest likelihood for the factor's
+    second moments. It is learned first from factors that have not seen the graph, then a few times more as they settle
+    under it. A graph that says nothing about the rows ends with ``b = 0``, as no graph at all.
+
+    Parameters
+    ----------
+    adjacency : array-like or sparse matrix of shape (n, n)
+        Symmetric. Weights say how close two nodes are; a negative one joins nodes that are opposite. The diagonal is
+        ignored.
+    """
+
+    learns: ClassVar[bool] = True
+
+    adjacency: Any
+
+    def start(self, data: Observed, side: Side) -> GraphEstimate:
+        """Check the matrix against the table; no edge before a factor is known."""
+        given_edges(self.adjacency, data.shape[0], side)
+        return GraphEstimate.identity(data.shape[0])
+
+    def learn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
+        """The best strength for the factor."""
+        graph = WeightedGraph.of_adjacency(as_symmetric(self.adjacency, "The graph"))
+        if not len(graph):
+            return GraphEstimate.identity(graph.n)
+        values = graph.spectrum()
+        ratio, gain = best_ratio(graph.n, values, graph.roughness(moments.centred()))
+        if gain * moments.mean.shape[1] <= _WORTH:
+            return GraphEstimate.identity(graph.n)
+        return graph.precision(ratio, values)
+
+
+def given_edges(adjacency: Any, n: int, side: Side) -> SparseGraph:
+    """A symmetric adjacency over the ``n`` nodes of a side."""
+    graph = as_symmetric(adjacency, side.parameter)
+    if graph.shape[0] != n:
+        raise InvalidGraphError(
+            f"{side.parameter} is {graph.shape[0]} x {graph.shape[0]} but the data has {n} {side.nodes}. "
+            f"A graph over {side.nodes} must be {n} x {n}."
+        )
+    degrees = np.asarray(abs(graph).sum(axis=1)).ravel() - np.abs(graph.diagonal())
+    row_sums = np.asarray(graph.sum(axis=1)).ravel()
+    if degrees.any() and np.all(graph.diagonal() > 0) and np.all(np.abs(row_sums) <= 1e-10 * degrees.max()):
+        raise InvalidGraphError(
+            f"{side.parameter} looks like a Laplacian: its rows sum to zero. PriorGraph takes the adjacency, whose "
+            "weights are positive between nodes that are alike."
+        )
+    return graph

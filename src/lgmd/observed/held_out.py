@@ -1,0 +1,68 @@
+"""Some entries put aside, to judge by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from lgmd._typing import Array, FloatArray, IntArray
+from lgmd.observed.base import Observed
+from lgmd.observed.sparse import SparseObserved
+
+__all__ = ["HeldOut", "hold_out"]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Entries that a fit has not seen."""
+
+    rows: IntArray
+    columns: IntArray
+    values: FloatArray
+
+
+def hold_out(data: Observed, share: float, seed: int = 0) -> tuple[SparseObserved, HeldOut]:
+    """Put about a share of the entries aside; every row and column that has entries keeps one.
+
+    Which entries depends on the seed and on the table alone, not on the order of its rows and columns, nor on which
+    of the two is which: the same table, sorted otherwise or transposed, is split in the same places.
+    """
+    entries = data.entries()
+    columns = entries.indices
+    rows = np.repeat(np.arange(data.shape[0]), np.diff(entries.indptr))
+    keys = _keys(entries.values, rows, columns, data.shape, seed)
+    held = keys < np.uint64(share * 2.0**64)
+    for places, n in ((rows, data.shape[0]), (columns, data.shape[1])):
+        held[_last_of_the_lost(places, n, keys, held)] = False
+    kept = ~held
+    table = scipy.sparse.csr_array((entries.values[kept], (rows[kept], columns[kept])), shape=data.shape)
+    return SparseObserved.from_csr(table), HeldOut(rows[held], columns[held], entries.values[held])
+
+
+def _keys(values: FloatArray, rows: IntArray, columns: IntArray, shape: tuple[int, int], seed: int) -> Array:
+    """A random number for each entry, from its value's rank and from what else stands in its row and column."""
+    own = _mixed(np.unique(values, return_inverse=True)[1].astype(np.uint64) + np.uint64(1 + (seed << 40)))
+    of_rows, of_columns = np.zeros(shape[0], np.uint64), np.zeros(shape[1], np.uint64)
+    np.add.at(of_rows, rows, own)
+    np.add.at(of_columns, columns, own)
+    return np.asarray(_mixed(own + _mixed(of_rows)[rows] + _mixed(of_columns)[columns]))
+
+
+def _mixed(numbers: Any) -> Any:
+    """The finaliser of the splitmix64 generator (Steele, Lea and Flood, 2014)."""
+    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))
+
+
+def _last_of_the_lost(places: IntArray, n: int, keys: Array, held: Array) -> IntArray:
+    """Of each row or column that would lose all its entries, the one with the largest key."""
+    lost = np.bincount(places, minlength=n) == np.bincount(places[held], minlength=n)
+    inside = np.flatnonzero(lost[places])
+    order = inside[np.lexsort((keys[inside], places[inside]))]
+    last = np.flatnonzero(np.diff(places[order], append=-1))
+    return order[last]

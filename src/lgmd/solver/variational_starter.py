@@ -1,0 +1,203 @@
+"""Where variational inference begins.
+
+Three beginnings are known. The bold one takes a tenth of the variance for noise. The cautious one takes all of it and
+holds that for a while: columns then have to earn their place. The third lets all factors of a side share one prior
+variance, so that weak columns live by the strong ones: they are then neither dropped nor found, which is right where
+the columns are alike. Which is best is asked of entries held out from a short run of each.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from lgmd._typing import FloatArray, RandomState
+from lgmd.factors import (
+    Intercepts,
+    RowCovariances,
+    VariationalStart,
+    analytic_start,
+    prepare_posterior,
+    singular_start,
+)
+from lgmd.graphs import GraphEstimate
+from lgmd.linalg.threads import blas_threads_worth
+from lgmd.observed import HeldOut, hold_out
+from lgmd.solver.variational_state import VariationalState
+
+if TYPE_CHECKING:
+    from lgmd.solver.variational import VariationalInference
+
+__all__ = ["Starter"]
+
+Graphs: TypeAlias = tuple[GraphEstimate, GraphEstimate]
+
+# Share of the variance that the bold start takes for noise.
+_BOLD = 0.1
+
+# Iterations for which the cautious start holds the noise.
+_HELD = 10
+
+# Entries of a table with gaps on which starts are tried; larger tables are sampled.
+_SAMPLE_ENTRIES = 4_000_000
+
+# Entries up to which a shared prior variance is tried: with more, each column's own is known well.
+_SHARED_ENTRIES = 1_000_000
+
+# Share of the entries that judge a start, and how many are enough; of small tables up to so many parts are held out.
+_HELD_OUT, _ENOUGH, _MOST_PARTS = 0.1, 3000, 3
+
+# Most iterations of each start before it is judged, and the change at which it is judged earlier.
+_TRIAL, _TRIAL_TOL = 50, 1e-4
+
+
+@dataclass(frozen=True)
+class Starter:
+    """Makes the first state of a run.
+
+    Attributes
+    ----------
+    problem : VariationalInference
+    intercepts : Intercepts
+    graphs : tuple of GraphEstimate
+        Over rows and over columns.
+    random_state : RandomState
+    """
+
+    problem: VariationalInference
+    intercepts: Intercepts
+    graphs: Graphs
+    random_state: RandomState
+
+    def state(self) -> VariationalState:
+        """From all entries, or from a sample of a large table with gaps."""
+        data = self.problem.data
+        n, p = data.shape
+        with blas_threads_worth(n * p * self.problem.n_components if data.is_complete else 0):
+            if not data.is_complete and data.n_observed > _SAMPLE_ENTRIES:
+                return self._from_sample()
+            return self._from_all()
+
+    def _from_all(self) -> VariationalState:
+        names = self._contenders()
+        return self._begin(names if len(names) == 1 else [self._winner(names)])[0]
+
+    def _contenders(self) -> list[str]:
+        names = []
+        if self.problem.prior != "shared":
+            names.append("bold")
+            if not self.problem.data.is_complete:
+                names.append("cautious")
+        few = self.problem.data.n_observed <= _SHARED_ENTRIES
+        if self.problem.prior == "shared" or (self.problem.prior == "auto" and few):
+            names.append("shared")
+        return names
+
+    def _winner(self, names: list[str]) -> str:
+        """The start whose short runs foresee held-out entries best."""
+        losses = np.zeros(len(names))
+        n_parts = math.ceil(_ENOUGH / max(1.0, _HELD_OUT * self.problem.data.n_observed))
+        for seed in range(min(_MOST_PARTS, n_parts)):
+            kept, held = hold_out(self.problem.data, _HELD_OUT, seed)
+            part = replace(self, problem=replace(self.problem, data=kept))
+            losses += [_loss(part._tried(state), held) for state in part._begin(names)]
+        return names[int(np.argmin(losses))]
+
+    def _begin(self, names: list[str]) -> list[VariationalState]:
+        """The states of these starts."""
+        problem, graphs = self.problem, self.graphs
+        arguments = (problem.data, self.intercepts, problem.intercepts, problem.n_components)
+        analytic = problem.data.is_complete and not self._has_edges and not problem.noise.by_entries
+        if names == ["bold"] and analytic:
+            return [self._state(analytic_start(*arguments, self.random_state))]
+        variance, weights = problem.noise.first_look(problem.data, self.intercepts)
+        start = singular_start(*arguments, _BOLD * variance, self.random_state, weights)
+        start = start.under(graphs[0].precision, graphs[1].precision)
+        return [self._from_singular(name, start, variance, weights) for name in names]
+
+    def _from_singular(
+        self, name: str, start: VariationalStart, variance: float, weights: FloatArray | None
+    ) -> VariationalState:
+        if name != "cautious":
+            return replace(self._state(start, weights), shared=name == "shared")
+        state = self._state(_flattened(start, variance), weights)
+        iterate = self.problem.iterator(state)
+        for _ in range(_HELD):
+            state, _ = iterate(state, hold_noise=True)
+        return state
+
+    def _state(self, start: VariationalStart, weights: FloatArray | None = None) -> VariationalState:
+        samples, features = start.samples, start.features
+        if self.problem.diagonal:
+            samples, features = samples.independent(), features.independent()
+        noise = self.problem.noise.start(self.problem.data, start.noise_variance, weights)
+        return VariationalState(samples, features, self.intercepts.overall, noise, *self.graphs)
+
+    @property
+    def _has_edges(self) -> bool:
+        return any(graph.n_edges for graph in self.graphs)
+
+    def _tried(self, state: VariationalState) -> VariationalState:
+        """The state after a short run."""
+        iterate, loss = self.problem.iterator(state), math.inf
+        for _ in range(_TRIAL):
+            before = loss
+            state, terms = iterate(state, hold_noise=False)
+            loss = sum(terms.values())
+            if before - loss <= _TRIAL_TOL * self.problem.size(terms):
+                break
+        return state
+
+    def _from_sample(self) -> VariationalState:
+        """From some rows of a large table, or some columns of a wide one, without their graph.
+
+        The first half-step asks for nothing but the posterior of the other side, which a sample tells well enough.
+        """
+        problem, intercepts, graphs = self.problem, self.intercepts, self.graphs
+        n, p = problem.data.shape
+        weights = problem.noise.first_look(problem.data, intercepts)[1]
+        if n < p:
+            found = Starter(problem.T, intercepts.T, graphs[::-1], self.random_state)._from_sample()
+            noise = problem.noise.start(problem.data, found.noise.level, weights)
+            # Iterations begin with the rows, for which the columns have to be known.
+            update = prepare_posterior(problem.feature_half(graphs[1]))
+            features = update(found.samples, found.features, noise.T, found.overall).posterior
+            return VariationalState(found.features, features, found.overall, noise, *graphs, found.shared)
+        size = max(problem.n_components, int(n * _SAMPLE_ENTRIES / problem.data.n_observed))
+        rows = np.sort(check_random_state(self.random_state).choice(n, size, replace=False))
+        found = Starter(
+            replace(problem, data=problem.data.rows(rows)),
+            replace(intercepts, rows=intercepts.rows[rows]),
+            (GraphEstimate.identity(size), graphs[1]),
+            self.random_state,
+        )._from_all()
+        mean = np.zeros((n, found.samples.rank + 1), problem.data.dtype)
+        mean[:, -1] = intercepts.rows
+        samples = replace(found.samples, mean=mean, covariance=RowCovariances.zero(mean.shape, mean.dtype))
+        if problem.diagonal:
+            samples = samples.independent()
+        noise = problem.noise.start(problem.data, found.noise.level, weights)
+        return VariationalState(samples, found.features, found.overall, noise, *graphs, found.shared)
+
+
+def _loss(state: VariationalState, held: HeldOut) -> float:
+    """Mean squared error of held-out entries, of which outliers count for no more than three standard deviations."""
+    rows, columns = held.rows, held.columns
+    mean = state.overall + state.samples.intercepts[rows] + state.features.intercepts[columns]
+    mean = mean + np.einsum("ij,ij->i", state.X[rows], state.W[columns])
+    squares = np.square(held.values - mean, dtype=np.float64)
+    # The median of a squared standard normal variable is 0.455.
+    return float(np.minimum(squares, 9 * np.median(squares) / 0.455).mean()) if len(squares) else 0.0
+
+
+def _flattened(start: VariationalStart, variance: float) -> VariationalStart:
+    """All of the variance is noise, and no column is preferred."""
+    samples, features = (
+        replace(side, prior_variance=np.full_like(side.prior_variance, side.prior_variance.max()))
+        for side in (start.samples, start.features)
+    )
+    return VariationalStart(samples, features, variance)
