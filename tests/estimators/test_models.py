@@ -7,11 +7,11 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 
-from lgmd import DGRMD, LGMD, PMF, LGMDImputer, datasets, metrics
+from lgmd import DGRMD, LGMD, PMF, LGMDImputer, LGMDPlus, datasets, metrics
 from lgmd.estimators import _memory
 from lgmd.exceptions import ConvergenceWarning, InvalidDataError, InvalidGraphError, InvalidParameterError
 from lgmd.factors import ConjugateGradientUpdate
-from lgmd.graphs import FixedGraph, KNNGraph, NoGraph
+from lgmd.graphs import FixedGraph, KNNGraph, LaplacianGraph, NoGraph
 
 LEARNED = {"sample_graph": "threshold", "feature_graph": "threshold"}
 INFERENCES = ["map", "variational"]
@@ -85,8 +85,10 @@ def test_transposing_the_table_swaps_the_sides(make_table, make_precision, index
     shared = {"n_components": 3, "inference": inference, "tol": 1e-15, "max_iter": 5000, "update": update}
     model = LGMD(sample_graph=A, feature_graph=B, sample_penalty=0.5, feature_penalty=2.0, **shared).fit(table)
     swapped = LGMD(sample_graph=B, feature_graph=A, sample_penalty=2.0, feature_penalty=0.5, **shared).fit(table.T)
-    # The two runs alternate in opposite order and meet at the same optimum.
-    np.testing.assert_allclose(swapped.reconstruct().T, model.reconstruct(), atol=1e-6)
+    # The two runs alternate in opposite order and meet at the same optimum. With gaps and graphs the equations of a
+    # posterior are solved to 1e-6 of their right-hand sides.
+    atol = 1e-4 if inference == "variational" and index == 1 else 1e-6
+    np.testing.assert_allclose(swapped.reconstruct().T, model.reconstruct(), atol=atol)
     np.testing.assert_allclose(np.abs(swapped.sample_factors_), np.abs(model.feature_factors_), atol=1e-4)
     np.testing.assert_allclose(np.abs(swapped.feature_factors_), np.abs(model.sample_factors_), atol=1e-4)
     assert swapped.history_.objective[-1] == pytest.approx(model.history_.objective[-1], rel=1e-8)
@@ -307,6 +309,7 @@ def test_the_model_has_the_intercepts_it_is_asked_for(make_table, intercept, ove
         ({"inference": "gibbs"}, "inference must be one of 'variational', 'map', but is 'gibbs'"),
         ({"noise": "entries"}, "noise must be one of 'homoscedastic', 'samples', 'features', but is 'entries'"),
         ({"likelihood": "cauchy"}, "likelihood must be one of 'gaussian', 'student', but is 'cauchy'"),
+        ({"prior": "factors"}, "prior must be one of 'auto', 'columns', 'shared', but is 'factors'"),
         ({"covariance": "low-rank"}, "covariance must be one of 'auto', 'full', 'diagonal', but is 'low-rank'"),
         ({"sample_penalty": -1.0}, "sample_penalty must not be negative and must be finite, but is -1.0"),
         ({"feature_penalty": np.nan}, "feature_penalty must not be negative and must be finite, but is nan"),
@@ -371,13 +374,35 @@ def test_dgrmd_is_lgmd_with_neighbour_graphs(make_table, inference):
     assert np.abs(first - third).max() > 1e-3
 
 
-def test_lgmd_is_variational_and_without_graphs_unless_asked(make_table):
+def test_lgmd_is_variational_and_looks_for_graphs_unless_told_not_to(make_table):
     _, gappy = make_table()
-    assert (PMF().inference, DGRMD().inference, LGMD().inference) == ("map", "map", "variational")
-    plain = LGMD(3).fit(gappy)
-    np.testing.assert_array_equal(plain.reconstruct(), PMF(3, inference="variational").fit(gappy).reconstruct())
-    np.testing.assert_array_equal(plain.sample_graph_.toarray(), np.eye(14))
+    assert [type(model).__name__ for model in (PMF(), DGRMD()) if model.inference == "map"] == ["PMF", "DGRMD"]
+    assert (LGMD().inference, LGMD().sample_graph, LGMD().feature_graph) == ("variational", "evidence", "evidence")
+    plain = LGMD(3, sample_graph="none", feature_graph="none", tol=1e-9, max_iter=1000).fit(gappy)
+    without = PMF(3, inference="variational", tol=1e-9, max_iter=1000).fit(gappy)
+    np.testing.assert_array_equal(plain.reconstruct(), without.reconstruct())
     assert not plain.history_.graph_steps.any()
+    # Rows and columns of this table are independent: graphs are looked for, and nothing is found.
+    model = LGMD(3, tol=1e-9, max_iter=1000).fit(gappy)
+    assert model.history_.graph_steps.any()
+    np.testing.assert_array_equal(model.sample_graph_.toarray(), np.eye(14))
+    np.testing.assert_array_equal(model.feature_graph_.toarray(), np.eye(11))
+    assert model.sample_strength_ == model.feature_strength_ == 0
+    np.testing.assert_allclose(model.reconstruct(), without.reconstruct(), atol=1e-3)
+
+
+def test_lgmd_plus_is_lgmd_with_non_negative_graphs(make_table):
+    _, gappy = make_table()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        plus = LGMDPlus(3, random_state=0).fit(gappy)
+        same = LGMD(3, sample_graph=LaplacianGraph(), feature_graph=LaplacianGraph(), random_state=0).fit(gappy)
+    np.testing.assert_array_equal(plus.reconstruct(), same.reconstruct())
+    for graph in (plus.sample_graph_.toarray(), plus.feature_graph_.toarray()):
+        off_diagonal = graph - np.diag(np.diag(graph))
+        assert off_diagonal.max() <= 0
+        assert off_diagonal.min() < 0
+    assert set(LGMDPlus().get_params()) == set(LGMD().get_params())
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

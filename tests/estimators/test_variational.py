@@ -285,11 +285,12 @@ def test_draws_of_a_row_hang_together(make_table):
     _, gappy = make_table(n=14, p=10, noise=1.0)
     gappy[4, 1:] = np.nan
     draws = LGMD(2).fit(gappy).sample_posterior(2000, random_state=0)
-    # What is unknown of a row with one entry, its intercept above all, moves all its entries; other rows do not follow.
-    within = np.corrcoef(draws[:, 4, 5], draws[:, 4, 6])[0, 1]
-    between = np.corrcoef(draws[:, 4, 5], draws[:, 9, 6])[0, 1]
-    assert within > 0.3
-    assert abs(between) < 0.1  # 2000 draws: 0.02 by chance
+    # What is unknown of a row with one entry moves all its entries, its factors some up and some down; other rows do
+    # not follow.
+    correlations = np.abs(np.corrcoef(draws[:, 4].T, draws[:, 9].T))
+    within, between = (block[np.triu_indices(10, 1)] for block in (correlations[:10, :10], correlations[:10, 10:]))
+    assert within.mean() > 0.3
+    assert between.mean() < 0.05  # 2000 draws: 0.02 by chance
 
 
 def test_draws_of_chosen_entries_repeat_with_their_seed(make_table):
@@ -504,8 +505,9 @@ def with_outliers():
 def test_students_likelihood_stands_outliers(with_outliers, with_gaps):
     truth, noisy, dirty, hidden = with_outliers
     gaps = hidden if with_gaps else np.zeros_like(hidden)
+    # A prior for each column finds the rank with outliers and without; "auto" may see little between the two priors.
     clean, robust, plain = (
-        LGMD(8, likelihood=likelihood).fit(np.where(gaps, np.nan, table))
+        LGMD(8, likelihood=likelihood, prior="columns").fit(np.where(gaps, np.nan, table))
         for table, likelihood in ((noisy, "student"), (dirty, "student"), (dirty, "gaussian"))
     )
     errors = [rmse(model.reconstruct(), truth) for model in (clean, robust, plain)]
@@ -737,7 +739,7 @@ def test_a_diagonal_covariance_is_near_the_full_one(index):
 def test_pmf_and_dgrmd_are_lgmd_with_their_graphs(make_table):
     _, gappy = make_table(n=20, p=16)
     for first, second in (
-        (PMF(3, inference="variational"), LGMD(3)),
+        (PMF(3, inference="variational"), LGMD(3, sample_graph="none", feature_graph="none")),
         (
             DGRMD(3, inference="variational", n_neighbors=4, ridge=0.2),
             LGMD(3, sample_graph=KNNGraph(4, 0.2), feature_graph=KNNGraph(4, 0.2)),

@@ -93,7 +93,8 @@ def test_graphs_that_do_not_fit_say_what_to_do(data, make_precision):
         (ThresholdGraph(eta=0.1, density=0.1), "Give eta or density, not both"),
         (ThresholdGraph(eta=1.0), r"must be in \[0, 1\), but is 1.0"),
         (ThresholdGraph(density=1.5), r"must be in \[0, 1\], but is 1.5"),
-        ("sparse", "sample_graph must be one of 'none', 'knn', 'threshold', a learner or a matrix, but is 'sparse'"),
+        ("sparse", "sample_graph must be one of 'none', 'knn', 'threshold', .*a learner or a matrix, but is 'sparse'"),
+        ("prior", "sample_graph must be one of .*, a learner or a matrix, but is 'prior'"),
         (3.5, "must be a name, a learner or a matrix, but is a float"),
     ],
 )

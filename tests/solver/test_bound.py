@@ -15,10 +15,12 @@ from lgmd.factors.noise import Noise
 from lgmd.graphs import ThresholdGraph, as_learner
 from lgmd.linalg.packed import packed_size
 from lgmd.observed import as_observed
-from lgmd.solver import VariationalInference, VariationalState, variational
+from lgmd.solver import VariationalInference, VariationalState, variational_starter
 from lgmd.solver.problem import FEATURES, SAMPLES
 
 INTERCEPTS = ("none", "global", "samples", "features", "both")
+
+NO_GRAPHS = {"sample_graph": "none", "feature_graph": "none"}
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -113,6 +115,9 @@ def test_the_bound_never_falls_from_a_random_start(
         (0, {"noise": "features", "intercept": "global"}),
         (1, {"noise": "samples", "likelihood": "student"}),
         (1, {"covariance": "diagonal", "noise": "features"}),
+        (0, {"prior": "shared"}),
+        (1, {"prior": "shared", "noise": "samples"}),
+        (1, {"prior": "columns"}),
     ],
 )
 def test_the_history_of_a_fit_never_rises(make_table, make_precision, index, parameters):
@@ -212,6 +217,8 @@ def dense_loss(table, state):
         {"noise": "samples"},
         {"noise": "features", "likelihood": "student"},
         {"covariance": "diagonal"},
+        {"prior": "shared"},
+        {"prior": "shared", "covariance": "diagonal", "noise": "features"},
     ],
 )
 @pytest.mark.parametrize("index", [0, 1])
@@ -245,11 +252,13 @@ def test_the_objective_is_the_negative_bound_with_dense_gaussians(
         assert record.objective == pytest.approx(sum(expected.values()), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize("prior", ["columns", "shared"])
 @pytest.mark.parametrize(("index", "sides"), [(0, "none"), (0, "samples"), (1, "none"), (1, "samples")])
-def test_at_convergence_the_rows_posterior_is_bayes_rule(make_table, make_precision, index, sides):
+def test_at_convergence_the_rows_posterior_is_bayes_rule(make_table, make_precision, index, sides, prior):
     table = make_table(n=12, p=10, rank=2, noise=0.1)[index]
     states = []
-    model = LGMD(2, tol=1e-13, max_iter=3000, **given_graphs(make_precision, sides, 12, 10))
+    graphs = {**NO_GRAPHS, **given_graphs(make_precision, sides, 12, 10)}
+    model = LGMD(2, prior=prior, tol=1e-13, max_iter=3000, **graphs)
     model.fit(table, callback=lambda progress: states.append(progress.state))
     state, unit, d = states[-1], table / model.scale_, 3
     samples, features = state.samples, state.features
@@ -383,14 +392,14 @@ def test_learners_can_ask_for_the_covariance_of_rows_that_a_graph_joins(make_tab
 @pytest.mark.parametrize("tol", [1e-3, 1e-5])
 def test_convergence_is_by_change_an_entry(make_table, tol):
     _, gappy = make_table(n=30, p=20, noise=0.5)
-    model = LGMD(8, tol=tol).fit(gappy)
+    model = LGMD(8, **NO_GRAPHS, tol=tol).fit(gappy)
     assert model.converged_
     changes = -np.diff(model.history_.objective) / np.isfinite(gappy).sum()
     np.testing.assert_allclose(model.history_.change[1:], changes, atol=1e-15)
     assert abs(changes[-1]) <= tol
     assert np.all(np.abs(changes[:-1]) > tol)
     with pytest.warns(ConvergenceWarning, match=r"stopped after max_iter=2 iterations; the change per entry"):
-        LGMD(8, tol=0.0, max_iter=2).fit(gappy)
+        LGMD(8, **NO_GRAPHS, tol=0.0, max_iter=2).fit(gappy)
 
 
 def interrupt_at(iteration):
@@ -443,6 +452,7 @@ def test_a_checkpoint_of_another_inference_is_refused(make_table, tmp_path):
         {"noise": "samples"},
         {"likelihood": "student"},
         {"covariance": "diagonal"},
+        {"prior": "shared"},
         {"inference": "map"},
         {"intercept": "global"},
     ):
@@ -490,7 +500,8 @@ def test_a_callback_sees_the_posterior_and_can_stop(make_table):
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_a_complete_table_without_graphs_starts_at_its_solution(make_table, intercept):
     complete, _ = make_table(n=40, p=30, noise=0.5)
-    model = LGMD(8, intercept=intercept, tol=0.0, max_iter=300).fit(complete)
+    # It is the solution for a prior variance a column; that for a variance that columns share is found by iterations.
+    model = LGMD(8, **NO_GRAPHS, prior="columns", intercept=intercept, tol=0.0, max_iter=300).fit(complete)
     objective = model.history_.objective
     # Means and factors are found one after the other, which leaves them a little to settle between them.
     assert objective[0] - objective[-1] < (1e-8 if intercept == "none" else 2e-2) * complete.size
@@ -528,7 +539,7 @@ def test_a_start_from_a_sample_of_the_table_leads_to_the_same_bound(make_table, 
     _, gappy = make_table(*shape, rank=2, missing=0.5, noise=0.5)
     model = LGMD(5, tol=1e-7, max_iter=500, random_state=0, **parameters)
     whole = model.fit(gappy).history_.objective
-    monkeypatch.setattr(variational, "_SAMPLE_ENTRIES", 1500)
+    monkeypatch.setattr(variational_starter, "_SAMPLE_ENTRIES", 1500)
     sampled = model.fit(gappy).history_.objective
     assert sampled[0] > whole[0] + 1  # most rows had nothing to start from
     assert_never_rises(sampled, np.isfinite(gappy).sum())
@@ -557,7 +568,7 @@ def test_a_start_from_a_sample_ends_where_one_from_all_does(monkeypatch, wide, p
     table, truth = (table.T, truth.T) if wide else (table, truth)
     settings = {"n_components": 8, "random_state": 0, "tol": 1e-6, "max_iter": 1000, **parameters}
     whole = LGMD(**settings).fit(table)
-    monkeypatch.setattr("lgmd.solver.variational._SAMPLE_ENTRIES", 4000)
+    monkeypatch.setattr(variational_starter, "_SAMPLE_ENTRIES", 4000)
     sampled = LGMD(**settings).fit(table)
     objective = sampled.history_.objective
     assert np.all(np.diff(objective) <= 1e-10 * np.isfinite(table).sum())

@@ -25,6 +25,9 @@ __all__ = ["Coupling", "JointRows"]
 # Unknowns up to which the joint covariance is formed; above, draws from it are compared.
 _DENSE_UNKNOWNS = 2000
 
+# Residual of the joint means: every step raises the bound, the next iteration begins where this one ends.
+_SOLVE_TOL = 1e-6
+
 # Draws for rows that are too many for that: as many as the numbers allow, but not fewer than a few.
 _N_DRAWS, _FEWEST_DRAWS, _DRAWN_NUMBERS = 32, 8, 200_000_000
 
@@ -129,7 +132,7 @@ class Coupling:
             lambda u: u + solve_lower(L, self._edges @ (solve_upper(L, u) * weights)),
             right,
             start,
-            tol=1e-10,
+            tol=_SOLVE_TOL,
             max_iter=200,
         ).solution
 

@@ -12,9 +12,9 @@ from lgmd.graphs.evidence import EvidenceGraph
 from lgmd.graphs.fixed import FixedGraph
 from lgmd.graphs.glasso import GraphicalLassoGraph, graphical_lasso
 from lgmd.graphs.knn import KNNGraph
-from lgmd.graphs.nonnegative import LaplacianEstimate, LaplacianGraph, laplacian_precision
 from lgmd.graphs.laplacians import laplacian
 from lgmd.graphs.none import NoGraph
+from lgmd.graphs.nonnegative import LaplacianEstimate, LaplacianGraph, laplacian_precision
 from lgmd.graphs.prior import PriorGraph
 from lgmd.graphs.registry import LEARNERS, as_learner
 from lgmd.graphs.summary import (

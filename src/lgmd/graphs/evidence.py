@@ -20,11 +20,11 @@ from lgmd._validation import as_symmetric, check_integer, check_real
 from lgmd.exceptions import InvalidParameterError
 from lgmd.graphs.base import FactorMoments, GraphEstimate, Side
 from lgmd.graphs.candidates import CandidateLearner, candidate_pairs, check_candidates
-from lgmd.graphs.laplacians import unit_scale
-from lgmd.graphs.neighborhoods import ALL_ROWS, Agreement, Neighborhoods, NeighborhoodSearch
+from lgmd.graphs.neighborhoods import ALL_ROWS, Agreement, Neighborhoods, NeighborhoodSearch, equal_columns
 from lgmd.graphs.prior import PriorGraph, given_edges
-from lgmd.graphs.strength import WeightedGraph, best_ratio
+from lgmd.graphs.strength import WeightedGraph, best_ratio, scaled
 from lgmd.linalg.logdet import log_determinant
+from lgmd.linalg.marginals import marginal_variances
 from lgmd.observed import Observed
 
 __all__ = ["EvidenceGraph"]
@@ -82,6 +82,7 @@ class EvidenceGraph(CandidateLearner):
     """
 
     learns: ClassVar[bool] = True
+    # Factors that a graph has shaped confirm it.
     rounds: ClassVar[int] = 1
 
     fdr: float = 0.1
@@ -108,16 +109,13 @@ class EvidenceGraph(CandidateLearner):
         return GraphEstimate.identity(n)
 
     def learn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
-        """Find the best set of edges and its strength.
-
-        A graph that is there already is kept: factors that it has shaped would only confirm it.
-        """
-        if previous.n_edges:
-            return previous
+        """Find the best set of edges and its strength."""
         found = self._best(moments.centred())
         if self.prior is not None:
             return self._beside_prior(found, moments, previous)
-        return previous if found is None else found.graph.precision(found.ratio, found.graph.spectrum())
+        if found is None:
+            return GraphEstimate.identity(len(moments.mean))
+        return found.graph.precision(found.ratio, found.graph.spectrum())
 
     def _best(self, moments: FactorMoments) -> _Finding | None:
         n, k = moments.mean.shape
@@ -159,7 +157,8 @@ class EvidenceGraph(CandidateLearner):
         first = np.log([alone.strength, found.ratio])
         options = {"maxfev": 40, "xatol": 0.05, "fatol": 0.1}
         ratios = np.exp(scipy.optimize.minimize(loss, first, method="Nelder-Mead", options=options).x)
-        joint = unit_scale(identity + ratios[0] * laplacians[0] + ratios[1] * laplacians[1])
+        joint = scipy.sparse.csr_array(identity + ratios[0] * laplacians[0] + ratios[1] * laplacians[1])
+        joint = scaled(joint, np.sqrt(marginal_variances(joint)))
         return GraphEstimate(joint, log_determinant(joint).value, strength=float(ratios[0]))
 
 
@@ -191,12 +190,17 @@ def _finding(
 ) -> _Finding | None:
     """What a set of edges explains, or None where held-out columns know nothing of it."""
     n, k = moments.mean.shape
-    error = 1.0 / np.sqrt(max(held_out.n_edges, 1.0) * moments.sample_size)
+    # Parts of the columns judge much the same edges, chosen with each other's help, which doubles the variance.
+    sample_size = min(moments.sample_size, equal_columns(moments.mean))
+    error = np.sqrt(2.0 / (max(held_out.n_edges, 1.0) * sample_size))
     if not chosen.any() or held_out.correlation < max(_WEAKEST, _DEVIATIONS * error):
         return None
     graph = everything.graph(chosen)
     inside = everything.agreement(chosen, moments, np.arange(k))
-    halfway = (held_out.correlation + inside.correlation) / 2
-    roughness = 2 * (1 - halfway) * inside.squares / float(moments.squares().sum())
+    # Of factors without error bars nothing is hidden, and only the flattery is left.
+    alike = held_out.correlation
+    if moments.variance is not None:
+        alike = (alike + inside.correlation) / 2
+    roughness = 2 * (1 - alike) * inside.squares / float(moments.squares().sum())
     ratio, gain = best_ratio(n, graph.spectrum(rough=True), roughness)
     return _Finding(graph, roughness, ratio, gain)

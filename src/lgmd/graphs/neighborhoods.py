@@ -13,7 +13,7 @@ from lgmd.graphs.strength import WeightedGraph
 from lgmd.linalg.nearest_vectors import nearest_vectors
 from lgmd.linalg.pairs import TooManyPairsError, pair_products, pairs_above
 
-__all__ = ["ALL_ROWS", "Agreement", "NeighborhoodSearch", "Neighborhoods"]
+__all__ = ["ALL_ROWS", "Agreement", "NeighborhoodSearch", "Neighborhoods", "equal_columns"]
 
 # Up to so many rows everybody's neighbours are looked at; among more, only pairs that are certain.
 ALL_ROWS = 5000
@@ -86,15 +86,16 @@ class Neighborhoods:
         return WeightedGraph(self.n, self.rows[chosen], self.columns[chosen], np.sign(self.cosines[chosen]))
 
     def agreement(self, chosen: Array, moments: FactorMoments, columns: IntArray) -> Agreement:
-        """How alike the pairs are in these columns of a factor."""
+        """How alike the pairs are in these columns of a factor whose rows are taken about their mean."""
         rows, others = self.rows[chosen], self.columns[chosen]
         mean = np.ascontiguousarray(moments.mean[:, columns])
         squares = np.einsum("ij,ij->i", mean, mean, dtype=np.float64)
         if moments.variance is not None:
             squares = squares + moments.variance * (len(columns) / moments.mean.shape[1])
-        products = np.sign(self.cosines[chosen]) @ pair_products(mean, rows, others)
-        of_ends = float(squares[rows].sum() + squares[others].sum()) / 2
-        return Agreement(float(products), of_ends, float(chosen.sum()))
+        of_ends = (squares[rows] + squares[others]) / 2
+        # About their mean, rows that have nothing to do with each other have the correlation -1 / (n - 1).
+        products = (pair_products(mean, rows, others) * (self.n - 1) + of_ends) / self.n
+        return Agreement(float(np.sign(self.cosines[chosen]) @ products), float(of_ends.sum()), float(chosen.sum()))
 
 
 @dataclass(frozen=True)
@@ -179,8 +180,16 @@ def _unit_rows(moments: FactorMoments, columns: IntArray) -> tuple[FloatArray, f
     lengths = np.sqrt(np.einsum("ij,ij->i", mean, mean, dtype=np.float64))
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     unit = np.asarray(mean * scale[:, None].astype(mean.dtype))
-    energies = np.sum(np.square(unit, dtype=np.float64), axis=0)
-    return unit, float(energies.sum() ** 2 / np.sum(energies**2)) if energies.any() else 0.0
+    return unit, equal_columns(unit)
+
+
+def equal_columns(mean: FloatArray) -> float:
+    """How many columns of equal size would tell as much as these do."""
+    energies = np.sum(np.square(mean, dtype=np.float64), axis=0)
+    if not energies.any():
+        return 0.0
+    energies /= energies.max()
+    return float(energies.sum() ** 2 / np.sum(energies**2))
 
 
 def _nearest(

@@ -12,7 +12,7 @@ from lgmd._validation import as_symmetric
 from lgmd.exceptions import InvalidGraphError
 from lgmd.graphs.base import FactorMoments, GraphEstimate, Side
 from lgmd.graphs.candidates import CandidateLearner
-from lgmd.graphs.strength import WeightedGraph, best_ratio
+from lgmd.graphs.strength import WeightedGraph, best_ratio, likeliest_ratio
 from lgmd.observed import Observed
 
 __all__ = ["PriorGraph", "given_edges"]
@@ -25,9 +25,9 @@ _WORTH = 5.0
 class PriorGraph(CandidateLearner):
     r"""A graph that is given, trusted as far as the data does: days in order, stations on a map, a social network.
 
-    The precision is :math:`a I + b L`, at unit scale, with the ratio ``b / a`` of largest likelihood for the factor's
-    second moments. It is learned first from factors that have not seen the graph, then a few times more as they settle
-    under it. A graph that says nothing about the rows ends with ``b = 0``, as no graph at all.
+    The precision is :math:`a I + b L`, at unit scale, with the ratio ``b / a`` of largest likelihood for factors that
+    have not seen the graph; their uncertainty is part of the likelihood. A graph that says nothing about the rows ends
+    with ``b = 0``, as no graph at all. The ratio is the model's ``sample_strength_`` or ``feature_strength_``.
 
     Parameters
     ----------
@@ -37,6 +37,7 @@ class PriorGraph(CandidateLearner):
     """
 
     learns: ClassVar[bool] = True
+    rounds: ClassVar[int] = 1
 
     adjacency: Any
 
@@ -48,10 +49,16 @@ class PriorGraph(CandidateLearner):
     def learn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
         """The best strength for the factor."""
         graph = WeightedGraph.of_adjacency(as_symmetric(self.adjacency, "The graph"))
-        if not len(graph):
+        # Factors of which the data knows less than one column cannot judge.
+        if not len(graph) or moments.sample_size < 1:
             return GraphEstimate.identity(graph.n)
         values = graph.spectrum()
-        ratio, gain = best_ratio(graph.n, values, graph.roughness(moments.centred()))
+        if moments.variance is None:
+            # Rows about their mean have lost the one direction in which a graph without opposite nodes is flat.
+            freedom = graph.n - int(graph.weights.min() > 0)
+            ratio, gain = best_ratio(freedom, values, graph.roughness(moments.centred()))
+        else:
+            ratio, gain = likeliest_ratio(graph, values, moments)
         if gain * moments.mean.shape[1] <= _WORTH:
             return GraphEstimate.identity(graph.n)
         return graph.precision(ratio, values)
@@ -67,7 +74,8 @@ def given_edges(adjacency: Any, n: int, side: Side) -> SparseGraph:
         )
     degrees = np.asarray(abs(graph).sum(axis=1)).ravel() - np.abs(graph.diagonal())
     row_sums = np.asarray(graph.sum(axis=1)).ravel()
-    if degrees.any() and np.all(graph.diagonal() > 0) and np.all(np.abs(row_sums) <= 1e-10 * degrees.max()):
+    joined = degrees > 0
+    if joined.any() and np.all(graph.diagonal()[joined] > 0) and np.all(np.abs(row_sums) <= 1e-10 * degrees.max()):
         raise InvalidGraphError(
             f"{side.parameter} looks like a Laplacian: its rows sum to zero. PriorGraph takes the adjacency, whose "
             "weights are positive between nodes that are alike."

@@ -13,8 +13,8 @@ from lgmd.graphs.evidence import EvidenceGraph
 from lgmd.graphs.fixed import FixedGraph
 from lgmd.graphs.glasso import GraphicalLassoGraph
 from lgmd.graphs.knn import KNNGraph
-from lgmd.graphs.nonnegative import LaplacianGraph
 from lgmd.graphs.none import NoGraph
+from lgmd.graphs.nonnegative import LaplacianGraph
 from lgmd.graphs.prior import PriorGraph
 from lgmd.graphs.threshold import ThresholdGraph
 

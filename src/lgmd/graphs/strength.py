@@ -18,12 +18,18 @@ import scipy.sparse
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
 from lgmd.graphs.base import FactorMoments, GraphEstimate
-from lgmd.linalg.logdet import Spectrum, spectrum
+from lgmd.linalg.cholesky import envelope, factorize
+from lgmd.linalg.conjugate_gradients import conjugate_gradients
+from lgmd.linalg.logdet import Spectrum, lanczos_log_determinant, spectrum
+from lgmd.linalg.marginals import marginal_variances
 
-__all__ = ["WeightedGraph", "best_ratio"]
+__all__ = ["WeightedGraph", "best_ratio", "likeliest_ratio", "scaled"]
 
-# Ratios beyond these are as good as none, or as rows that are one.
+# Ratios beyond these, for a graph of mean degree one, are as good as none, or as rows that are one.
 _WEAKEST, _STRONGEST = 1e-4, 1e4
+
+# Matrices up to this size, or with so few entries a row in their factor, are factored.
+_FACTORED, _SPARSE_FILL = 1500, 100
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,10 @@ class WeightedGraph:
         )
 
     def roughness(self, moments: FactorMoments) -> float:
-        """``tr(SL) / tr(S)`` for the second moments of a factor."""
+        """``tr(SL) / tr(S)`` for the second moments of a factor; that of noise where the factor is zero."""
         squares = moments.squares()
+        if not squares.any():
+            return float(self.degrees.mean())
         rough = self.degrees @ squares - 2 * (self.weights @ moments.pair_moments(self.rows, self.columns))
         return float(rough / squares.sum())
 
@@ -87,24 +95,92 @@ class WeightedGraph:
         return spectrum(self.laplacian())
 
     def precision(self, ratio: float, values: Spectrum) -> GraphEstimate:
-        """``I + r L`` at unit scale."""
-        scale = 1.0 + ratio * self.degrees.mean()
-        laplacian = self.laplacian()
-        matrix = scipy.sparse.csr_array((scipy.sparse.eye_array(self.n) + ratio * laplacian) / scale)
-        logdet = values.sum(np.log1p(ratio * values.nodes)) - self.n * float(np.log(scale))
-        return GraphEstimate(matrix, logdet, strength=ratio)
+        """``I + r L``, scaled so that all rows have unit variance.
+
+        Rows with few edges would vary more than others otherwise, and those without any most of all.
+        """
+        matrix = scipy.sparse.csr_array(scipy.sparse.eye_array(self.n) + ratio * self.laplacian())
+        variances = marginal_variances(matrix)
+        logdet = values.sum(np.log1p(ratio * values.nodes)) + float(np.log(variances).sum())
+        return GraphEstimate(scaled(matrix, np.sqrt(variances)), logdet, strength=ratio)
+
+
+def scaled(matrix: SparseGraph, factors: FloatArray) -> SparseGraph:
+    """Rows and columns times factors."""
+    by = scipy.sparse.diags_array(factors)
+    return scipy.sparse.csr_array(by @ matrix @ by)
 
 
 def best_ratio(n: int, values: Spectrum, roughness: float) -> tuple[float, float]:
-    """The ratio r of largest likelihood, zero where no graph is better, and its gain over that in nats a column."""
+    """The ratio r of largest likelihood, zero where no graph is better, and its gain over that in nats a column.
+
+    ``n`` is the number of nodes, less one for a factor taken about its mean row and a graph without signs.
+    """
 
     def loss(log_ratio: float) -> float:
         ratio = np.exp(log_ratio)
         return float(n * np.log1p(ratio * roughness) - values.sum(np.log1p(ratio * values.nodes))) / 2
 
-    bounds = (np.log(_WEAKEST), np.log(_STRONGEST))
+    mean_degree = values.sum(values.nodes) / n
+    if not mean_degree > 0:
+        return 0.0, 0.0
+    bounds = (np.log(_WEAKEST / mean_degree), np.log(_STRONGEST / mean_degree))
     found = scipy.optimize.minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-3})
     # A strength at the lower end is none.
     if found.fun >= 0 or found.x < bounds[0] + 0.1:
         return 0.0, 0.0
     return float(np.exp(found.x)), -float(found.fun)
+
+
+def likeliest_ratio(graph: WeightedGraph, values: Spectrum, moments: FactorMoments) -> tuple[float, float]:
+    r"""The same for a factor that is known with error, from factors that have not seen the graph.
+
+    With :math:`m_i` and :math:`c_i` the posterior mean and mean variance of row i at unit prior variance, its entries
+    alone say :math:`x_i \approx m_i / (1 - c_i)` with precision :math:`\lambda_i = (1 - c_i) / c_i`. The likelihood of
+    the ratio is that of these, with the factor integrated out,
+
+    .. math::
+        \tfrac k2 \ln|P| - \tfrac k2 \ln|P + \Lambda| + \tfrac12 \mathrm{tr}\, H^T (P + \Lambda)^{-1} H, \qquad
+        P = (I + r L) / s, \quad h_i = m_i / c_i,
+
+    with s such that rows have unit variance on average. Second moments would hide what uncertain rows have to say.
+    Large graphs that cannot be factored have their log-determinants from Lanczos quadrature, with the same probes for
+    every ratio.
+    """
+    n, k = moments.mean.shape
+    variance = np.zeros(n) if moments.variance is None else moments.variance / k
+    variance = np.clip(variance, 1e-6, 1.0)
+    precision = (1.0 - variance) / variance
+    information = moments.mean / variance[:, None]
+    if precision.any():
+        # What all rows have in common makes no two of them neighbours.
+        information = information - precision[:, None] * (information.sum(axis=0) / precision.sum())
+    laplacian, identity = graph.laplacian(), scipy.sparse.eye_array(n, format="csr")
+
+    def loss(ratio: float) -> float:
+        logs = np.log1p(ratio * values.nodes)
+        scale = n / values.sum(np.exp(-logs))
+        joint = scipy.sparse.csr_array((identity + ratio * laplacian) / scale + scipy.sparse.diags_array(precision))
+        logdet, solution = _solved(joint, information)
+        fit = float(np.sum(information * solution)) / k
+        return float(logdet - values.sum(logs) + n * np.log(scale) - fit) / 2
+
+    none, mean_degree = loss(0.0), float(graph.degrees.mean())
+    bounds = (np.log(_WEAKEST / mean_degree), np.log(_STRONGEST / mean_degree))
+    found = scipy.optimize.minimize_scalar(
+        lambda log_ratio: loss(float(np.exp(log_ratio))) - none, bounds=bounds, method="bounded", options={"xatol": 0.2}
+    )
+    return (float(np.exp(found.x)), -float(found.fun)) if found.fun < 0 else (0.0, 0.0)
+
+
+def _solved(matrix: SparseGraph, right: FloatArray) -> tuple[float, FloatArray]:
+    """Log-determinant, and the solution of a linear system."""
+    n = matrix.shape[0]
+    if n <= _FACTORED or envelope(matrix)[1] <= _SPARSE_FILL * n:
+        factor = factorize(matrix)
+        return factor.logdet, factor.solve(right)
+    scale = 1.0 / np.sqrt(matrix.diagonal())[:, None]
+    found = conjugate_gradients(
+        lambda u: scale * (matrix @ (scale * u)), scale * right, np.zeros_like(right), tol=1e-4, max_iter=500
+    )
+    return lanczos_log_determinant(matrix, n_probes=8, n_steps=25).value, scale * found.solution

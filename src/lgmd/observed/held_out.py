@@ -27,16 +27,17 @@ class HeldOut:
 def hold_out(data: Observed, share: float, seed: int = 0) -> tuple[SparseObserved, HeldOut]:
     """Put about a share of the entries aside; every row and column that has entries keeps one.
 
-    Which entries depends on the seed and on the table alone, not on the order of its rows and columns, nor on which
-    of the two is which: the same table, sorted otherwise or transposed, is split in the same places.
+    Which entries depends on the seed and on the table alone, not on its unit, nor on the order of its rows and columns,
+    nor on which of the two is which: the same table, sorted otherwise or transposed, is split in the same places.
     """
     entries = data.entries()
     columns = entries.indices
     rows = np.repeat(np.arange(data.shape[0]), np.diff(entries.indptr))
     keys = _keys(entries.values, rows, columns, data.shape, seed)
     held = keys < np.uint64(share * 2.0**64)
-    for places, n in ((rows, data.shape[0]), (columns, data.shape[1])):
-        held[_last_of_the_lost(places, n, keys, held)] = False
+    # Both are asked before either is answered: rows and columns are treated alike.
+    lost = [_last_of_the_lost(places, n, keys, held) for places, n in zip((rows, columns), data.shape, strict=True)]
+    held[np.concatenate(lost)] = False
     kept = ~held
     table = scipy.sparse.csr_array((entries.values[kept], (rows[kept], columns[kept])), shape=data.shape)
     return SparseObserved.from_csr(table), HeldOut(rows[held], columns[held], entries.values[held])
@@ -44,11 +45,33 @@ def hold_out(data: Observed, share: float, seed: int = 0) -> tuple[SparseObserve
 
 def _keys(values: FloatArray, rows: IntArray, columns: IntArray, shape: tuple[int, int], seed: int) -> Array:
     """A random number for each entry, from its value's rank and from what else stands in its row and column."""
-    own = _mixed(np.unique(values, return_inverse=True)[1].astype(np.uint64) + np.uint64(1 + (seed << 40)))
-    of_rows, of_columns = np.zeros(shape[0], np.uint64), np.zeros(shape[1], np.uint64)
-    np.add.at(of_rows, rows, own)
-    np.add.at(of_columns, columns, own)
-    return np.asarray(_mixed(own + _mixed(of_rows)[rows] + _mixed(of_columns)[columns]))
+    ranks = np.unique(values, return_inverse=True)[1].astype(np.uint64)
+    # Counted from below and from above, so that the sign of the table does not matter.
+    orders = (ranks + np.uint64(seed << 40), ranks.max() - ranks + np.uint64(seed << 40))
+    return _told_apart(_mixed(sum(_refined(_mixed(order), rows, columns, shape) for order in orders)))
+
+
+def _refined(keys: Array, rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> Array:
+    """Keys in which those of an entry's row and column are mixed.
+
+    Twice: where few values occur, rows are alike in how often each occurs, but not in which columns.
+    """
+    for _ in range(2):
+        of_rows, of_columns = np.zeros(shape[0], np.uint64), np.zeros(shape[1], np.uint64)
+        np.add.at(of_rows, rows, keys)
+        np.add.at(of_columns, columns, keys)
+        keys = _mixed(keys + _mixed(of_rows)[rows] + _mixed(of_columns)[columns])
+    return keys
+
+
+def _told_apart(keys: Array) -> Array:
+    """Keys of which no two are equal: entries that the table does not tell apart are numbered."""
+    _, group, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    if len(counts) == len(keys):
+        return keys
+    number = np.empty(len(keys), np.uint64)
+    number[np.argsort(group, kind="stable")] = np.arange(len(keys)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.asarray(_mixed(keys + number))
 
 
 def _mixed(numbers: Any) -> Any:

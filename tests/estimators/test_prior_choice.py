@@ -1,0 +1,97 @@
+"""Whether columns share a prior variance is asked of held-out entries, which know best."""
+
+import numpy as np
+import pytest
+
+from lgmd import DGRMD, LGMD, PMF, LGMDPlus
+from lgmd.exceptions import InvalidParameterError
+
+
+def low_rank(rank, seed, missing, n=100, p=100, noise=0.3):
+    """Truth, and what is seen of it."""
+    rng = np.random.default_rng(seed)
+    truth = rng.standard_normal((n, rank)) @ rng.standard_normal((rank, p))
+    noisy = truth + noise * rng.standard_normal(truth.shape)
+    return truth, np.where(rng.random(truth.shape) < missing, np.nan, noisy)
+
+
+def fits(table, n_components, **parameters):
+    """A model for each prior."""
+    return {
+        prior: PMF(n_components, inference="variational", prior=prior, **parameters).fit(table)
+        for prior in ("auto", "columns", "shared")
+    }
+
+
+def errors(models, truth):
+    return {prior: float(np.sqrt(np.mean((model.reconstruct() - truth) ** 2))) for prior, model in models.items()}
+
+
+def test_many_columns_of_one_size_share_their_prior_variance():
+    truth, table = low_rank(20, 0, 0.5)
+    models = fits(table, 40)
+    error = errors(models, truth)
+    assert abs(models["auto"].rank_ - 20) <= 2
+    assert np.ptp(models["auto"].posterior_.samples.prior_variance) == 0
+    assert error["auto"] == error["shared"]
+    assert error["auto"] < 0.7 * error["columns"]
+
+
+def test_few_columns_among_many_have_a_prior_variance_each():
+    truth, table = low_rank(5, 0, 0.5)
+    models = fits(table, 40)
+    error = errors(models, truth)
+    assert models["auto"].rank_ == models["columns"].rank_ == 5
+    assert models["shared"].rank_ > 5
+    assert error["auto"] == error["columns"]
+    assert error["auto"] < 0.9 * error["shared"]
+
+
+@pytest.mark.parametrize("parameters", [{}, {"likelihood": "student"}, {"noise": "features"}], ids=str)
+@pytest.mark.parametrize("missing", [0.0, 0.5])
+@pytest.mark.parametrize("rank", [2, 8])
+def test_the_choice_is_one_of_the_two(rank, missing, parameters):
+    _, table = low_rank(rank, 3, missing, 40, 30)
+    found = {prior: model.reconstruct() for prior, model in fits(table, 12, max_iter=400, **parameters).items()}
+    assert not np.array_equal(found["columns"], found["shared"])
+    assert any(np.array_equal(found["auto"], found[prior]) for prior in ("columns", "shared"))
+
+
+@pytest.mark.parametrize("rank", [2, 12])
+def test_the_choice_does_not_depend_on_how_the_table_is_written_down(rng, rank):
+    _, table = low_rank(rank, 5, 0.4, 40, 30)
+    rows, columns = rng.permutation(40), rng.permutation(30)
+
+    def variances(table):
+        model = PMF(15, inference="variational", max_iter=500).fit(table)
+        return model.rank_, np.ptp(model.posterior_.samples.prior_variance) == 0
+
+    expected = variances(table)
+    for same in (table[rows][:, columns], table.T, -3.0 * table, 1e9 * table):
+        assert variances(same) == expected
+
+
+def test_large_tables_have_a_prior_variance_for_each_column(monkeypatch):
+    _, table = low_rank(10, 0, 0.3, 60, 40)
+    model = PMF(20, inference="variational")
+    assert np.ptp(model.fit(table).posterior_.samples.prior_variance) == 0
+    monkeypatch.setattr("lgmd.solver.variational_starter._SHARED_ENTRIES", 1000)
+    assert np.ptp(model.fit(table).posterior_.samples.prior_variance) > 0
+
+
+@pytest.mark.parametrize("model", [PMF, DGRMD, LGMD, LGMDPlus])
+@pytest.mark.parametrize("inference", ["map", "variational"])
+def test_an_unknown_prior_gives_the_list(make_table, model, inference):
+    with pytest.raises(
+        InvalidParameterError, match="prior must be one of 'auto', 'columns', 'shared', but is 'factors'"
+    ):
+        model(3, inference=inference, prior="factors").fit(make_table()[0])
+
+
+@pytest.mark.parametrize("table", [np.full((12, 9), 7.5), np.array([[1.0, 2.0], [3.0, 5.0]])], ids=["constant", "tiny"])
+@pytest.mark.parametrize("prior", ["auto", "columns", "shared"])
+def test_tables_with_nothing_to_ask_have_an_answer(table, prior):
+    model = PMF(2, inference="variational", prior=prior).fit(table)
+    mean, std = model.reconstruct(return_std=True)
+    assert np.all(np.isfinite(mean))
+    assert np.all(np.isfinite(std) & (std > 0))

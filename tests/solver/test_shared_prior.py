@@ -1,0 +1,246 @@
+"""One prior variance for all factors of a side, and one for each: both are at their best, and no step loses."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lgmd import LGMD
+from lgmd.exceptions import CheckpointError
+from lgmd.factors import InterceptTerms, NoiseModel, SidePosterior
+from lgmd.factors.covariance import RowCovariances
+from lgmd.factors.noise import Noise
+from lgmd.graphs import as_learner
+from lgmd.linalg.packed import packed_size
+from lgmd.observed import as_observed
+from lgmd.solver import VariationalInference, VariationalState
+from lgmd.solver.problem import FEATURES, SAMPLES
+
+quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def given_graphs(make_precision, with_graphs, n, p):
+    graphs = (make_precision(n, seed=1), make_precision(p, seed=2)) if with_graphs else ("none", "none")
+    return dict(zip(("sample_graph", "feature_graph"), graphs, strict=True))
+
+
+def shared_problem(table, k, graphs, *, diagonal=False, noise="homoscedastic", likelihood="gaussian", intercept="both"):
+    learners = (as_learner(graph, name) for name, graph in graphs.items())
+    terms, model = InterceptTerms.parse(intercept), NoiseModel(noise, likelihood, 1e-10)
+    return VariationalInference(as_observed(table), k, terms, *learners, model, diagonal, "shared")
+
+
+def random_start(problem, seed):
+    """Normal numbers for all means, and prior variances that do not fit them."""
+    rng = np.random.default_rng(seed)
+    k, data = problem.n_components, problem.data
+
+    def side(n, has_intercepts, variance):
+        mean = rng.standard_normal((n, k + 1)) * rng.uniform(0.3, 2.0)
+        mean[:, -1] *= has_intercepts
+        certain = RowCovariances(np.zeros((1, packed_size(k + 1))), n)
+        found = SidePosterior(mean, certain, float("nan"), np.full(k, variance), 1.0 if has_intercepts else None)
+        return found.independent() if problem.diagonal else found
+
+    n, p = data.shape
+    by_columns = problem.noise.kind == "features"
+    noise = Noise(np.full(n, 1.0 if by_columns else 0.5), np.full(p, 0.5 if by_columns else 1.0))
+    if problem.noise.by_entries:
+        noise = Noise(noise.samples, noise.features, 4.0, np.ones(data.n_observed), np.ones(data.n_observed))
+    return VariationalState(
+        side(n, problem.intercepts.rows, 0.3),
+        side(p, problem.intercepts.columns, 2.0),
+        0.0,
+        noise,
+        problem.sample_learner.start(data, SAMPLES),
+        problem.feature_learner.start(data.T, FEATURES),
+        shared=True,
+    )
+
+
+def run(problem, state, n_iter):
+    iterate, objectives = problem.prepare(state), []
+    for _ in range(n_iter):
+        state, terms = iterate(state)
+        objectives.append(sum(terms.values()))
+    return np.array(objectives), state
+
+
+def assert_never_rises(objective, n_observed):
+    # Sums of n_observed numbers of size one are exact to some 1e-14 of their size; 1e-10 leaves room for the solves.
+    assert np.all(np.diff(objective) <= 1e-10 * np.maximum(np.abs(objective[:-1]), n_observed))
+
+
+def column_variances(side, precision):
+    """``E[x'Ax] / n`` of each column, from the covariances of all pairs of rows."""
+    n, k = side.mean.shape[0], side.rank
+    i, j = np.divmod(np.arange(n * n), n)
+    spread = side.covariance.between(i, j)[:, np.arange(k), np.arange(k)]
+    moments = side.factors[i] * side.factors[j] + spread
+    return np.einsum("m,mk->k", precision.toarray().ravel(), moments) / n
+
+
+@pytest.mark.parametrize("with_graphs", [False, True])
+@pytest.mark.parametrize("diagonal", [False, True], ids=["full", "diagonal"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"intercept": "none"},
+        {"noise": "samples", "intercept": "features"},
+        {"likelihood": "student", "noise": "features"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("shape", [(19, 14), (14, 19), (16, 16)], ids=str)
+@pytest.mark.parametrize("index", [0, 1], ids=["complete", "gaps"])
+def test_the_bound_never_falls(make_table, make_precision, index, shape, settings, diagonal, with_graphs):
+    table = make_table(*shape, noise=0.5)[index] / 2
+    graphs = given_graphs(make_precision, with_graphs, *shape)
+    problem = shared_problem(table, 5, graphs, diagonal=diagonal, **settings)
+    objective, state = run(problem, random_start(problem, 0), 12)
+    assert objective[0] - objective[-1] > 1.0  # there was something to climb
+    assert_never_rises(objective, problem.data.n_observed)
+    for side in (state.samples, state.features):
+        assert np.ptp(side.prior_variance) == 0
+
+
+@quiet
+@pytest.mark.parametrize("with_graphs", [False, True])
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize("prior", ["columns", "shared"])
+@pytest.mark.parametrize("index", [0, 1], ids=["complete", "gaps"])
+def test_prior_variances_are_those_of_the_posterior(make_table, make_precision, index, prior, covariance, with_graphs):
+    table = make_table(n=18, p=13, noise=0.3)[index]
+    states = []
+    model = LGMD(4, prior=prior, covariance=covariance, tol=0.0, max_iter=8)
+    model.set_params(**given_graphs(make_precision, with_graphs, 18, 13))
+    model.fit(table, callback=lambda progress: states.append(progress.state))
+    # A column that has just been dropped counts in the mean of the others' variances.
+    assert states[-2].X.shape == states[-1].X.shape
+    state = states[-1]
+    for side, graph in ((state.samples, state.sample_graph), (state.features, state.feature_graph)):
+        found, expected = side.prior_variance, column_variances(side, graph.precision)
+        if prior == "shared":
+            np.testing.assert_allclose(found, expected.mean(), rtol=1e-9)
+            assert np.ptp(found) == 0
+        else:
+            np.testing.assert_allclose(found, expected, rtol=1e-9)
+            assert np.ptp(found) > 0.05 * np.mean(found)
+
+
+@pytest.mark.parametrize("settings", [{}, {"noise": "samples"}], ids=str)
+@pytest.mark.parametrize("index", [0, 1], ids=["complete", "gaps"])
+def test_no_random_start_finds_a_higher_bound_on_an_easy_problem(make_table, index, settings):
+    table = make_table(n=40, p=30, rank=2, noise=0.3, seed=1)[index]
+    graphs = {"sample_graph": "none", "feature_graph": "none"}
+    model = LGMD(2, prior="shared", **graphs, **settings, tol=1e-9, max_iter=2000).fit(table)
+    problem = shared_problem(table / model.scale_, 2, graphs, **settings)
+    others = [run(problem, random_start(problem, seed), 300)[0][-1] for seed in range(4)]
+    # What one stops short of at 1e-9 nats an entry and iteration is far below 1e-5.
+    assert model.history_.objective[-1] <= min(others) + 1e-5 * problem.data.n_observed
+
+
+@pytest.mark.parametrize("index", [0, 1], ids=["complete", "gaps"])
+def test_a_variance_for_each_column_has_the_higher_bound(make_table, index):
+    table = make_table(n=40, p=30, rank=3, noise=0.3)[index]
+    settings = {"sample_graph": "none", "feature_graph": "none", "tol": 1e-9, "max_iter": 2000}
+    columns, shared = (LGMD(3, prior=prior, **settings).fit(table) for prior in ("columns", "shared"))
+    # Sharing is a special case, and with three columns of about one size not a bad one.
+    size = np.isfinite(table).sum()
+    assert 0 < shared.history_.objective[-1] - columns.history_.objective[-1] < 0.05 * size
+    np.testing.assert_allclose(shared.reconstruct(), columns.reconstruct(), atol=0.2)
+
+
+@pytest.mark.parametrize("index", [0, 1], ids=["complete", "gaps"])
+def test_with_one_column_both_priors_are_the_same(make_table, make_precision, index):
+    table = make_table(n=20, p=14, rank=1)[index]
+    graphs = given_graphs(make_precision, True, 20, 14)
+    models = [LGMD(1, prior=prior, **graphs, tol=1e-12, max_iter=3000).fit(table) for prior in ("columns", "shared")]
+    for found, expected in zip(*(model.reconstruct(return_std=True) for model in models), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+    assert models[1].history_.objective[-1] == pytest.approx(models[0].history_.objective[-1], abs=1e-6)
+
+
+@pytest.mark.parametrize(("index", "with_graphs"), [(0, False), (0, True), (1, False), (1, True)])
+def test_transposing_the_table_swaps_the_sides(make_table, make_precision, index, with_graphs):
+    table = make_table(n=18, p=13, noise=0.3)[index]
+    graphs = given_graphs(make_precision, with_graphs, 18, 13)
+    settings = {"n_components": 3, "prior": "shared", "tol": 1e-13, "max_iter": 5000}
+    model = LGMD(**graphs, **settings).fit(table)
+    swapped = {"sample_graph": graphs["feature_graph"], "feature_graph": graphs["sample_graph"]}
+    other = LGMD(**swapped, **settings).fit(table.T)
+    # The two runs update the sides in opposite order and meet at the same optimum, to the root of tol.
+    np.testing.assert_allclose(other.reconstruct().T, model.reconstruct(), atol=1e-5)
+    np.testing.assert_allclose(np.abs(other.sample_factors_), np.abs(model.feature_factors_), atol=1e-3)
+    np.testing.assert_allclose(np.abs(other.feature_factors_), np.abs(model.sample_factors_), atol=1e-3)
+
+
+@quiet
+@pytest.mark.parametrize("prior", ["columns", "shared"])
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize(
+    ("index", "graphs"), [(0, {}), (1, {}), (1, {"sample_graph": "threshold", "feature_graph": "knn"})], ids=str
+)
+def test_a_resumed_run_ends_where_an_uninterrupted_one_does(make_table, tmp_path, index, graphs, covariance, prior):
+    table = make_table(n=30, p=20, noise=0.5)[index]
+    path = tmp_path / "run.npz"
+    model = LGMD(5, prior=prior, covariance=covariance, **graphs, tol=0.0, max_iter=10)
+    whole = model.fit(table)
+    objective, expected = whole.history_.objective, whole.reconstruct(return_std=True)
+
+    def interrupt(progress):
+        if progress.iteration == 5:
+            raise KeyboardInterrupt
+
+    assert model.fit(table, checkpoint=path, callback=interrupt).n_iter_ == 5
+    resumed = model.fit(table, checkpoint=path)
+    assert resumed.n_iter_ == len(objective)
+    np.testing.assert_allclose(resumed.history_.objective, objective, rtol=1e-9)
+    for found, value in zip(resumed.reconstruct(return_std=True), expected, strict=True):
+        np.testing.assert_allclose(found, value, rtol=1e-7)
+    for side in (resumed.posterior_.samples, resumed.posterior_.features):
+        assert (np.ptp(side.prior_variance) == 0) == (prior == "shared")
+    other = {"columns": "shared", "shared": "columns"}[prior]
+    with pytest.raises(CheckpointError, match="other data or other settings"):
+        model.set_params(prior=other).fit(table, checkpoint=path)
+
+
+@pytest.mark.parametrize("prior", ["columns", "shared"])
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize("index", [0, 1], ids=["complete", "gaps"])
+def test_a_loaded_model_is_the_saved_one(make_table, tmp_path, index, covariance, prior):
+    table = make_table(n=20, p=16)[index]
+    model = LGMD(3, prior=prior, covariance=covariance).fit(table)
+    model.save(tmp_path / "model.npz")
+    loaded = LGMD.load(tmp_path / "model.npz")
+    assert loaded.prior == prior
+    for side in ("samples", "features"):
+        found, expected = (getattr(each.posterior_, side).prior_variance for each in (loaded, model))
+        np.testing.assert_array_equal(found, expected)
+        assert (np.ptp(found) == 0) == (prior == "shared")
+    for found, expected in zip(*(each.reconstruct(return_std=True) for each in (loaded, model)), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(loaded.transform(table), model.transform(table))
+
+
+@pytest.mark.parametrize("prior", ["columns", "shared"])
+def test_fitted_rows_come_back_as_new_ones(make_table, prior):
+    _, gappy = make_table(n=20, p=16, noise=0.5)
+    graphs = {"sample_graph": "none", "feature_graph": "none"}
+    model = LGMD(3, prior=prior, **graphs, tol=1e-12, max_iter=3000).fit(gappy)
+    np.testing.assert_allclose(model.transform(gappy), model.sample_factors_, atol=1e-4)
+    for found, expected in zip(
+        model.reconstruct(gappy, return_std=True), model.reconstruct(return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_a_start_keeps_the_prior_it_was_asked_for(make_table):
+    _, gappy = make_table()
+    for prior in ("columns", "shared"):
+        problem = replace(shared_problem(gappy, 3, {"sample_graph": "none", "feature_graph": "none"}), prior=prior)
+        states = []
+        LGMD(3, prior=prior).fit(gappy, callback=lambda progress, kept=states: kept.append(progress.state))
+        assert {state.shared for state in states} == {prior == "shared"}
+        assert problem.T.prior == prior
