@@ -12,21 +12,29 @@ from pathlib import Path
 import als_iteration
 import calibration
 import edge_search
+import graph_gain
+import graphical_lasso
+import laplacian_solver
 import paper_update
 import rank
 import ratings
 import synthetic_gain
 import temperature
+import temperature_graphs
 import variational_iteration
 from lgmd.linalg.threads import available_threads
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 SECTIONS = {
     "temperature": temperature.main,
+    "temperature_graphs": temperature_graphs.main,
     "calibration": calibration.main,
     "ratings": ratings.main,
     "rank": rank.main,
     "synthetic_gain": synthetic_gain.main,
+    "graph_gain": graph_gain.main,
+    "graphical_lasso": graphical_lasso.main,
+    "laplacian_solver": laplacian_solver.main,
     "variational_iteration": variational_iteration.main,
     "als_iteration": als_iteration.main,
     "paper_update": paper_update.main,

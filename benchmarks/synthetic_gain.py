@@ -64,7 +64,7 @@ def gains(n_seeds: int, noise: float = 1.0) -> list[str]:
             errors.append(
                 (
                     error(given, data.noisy, data.truth),
-                    error(LGMD(RANK), data.noisy, data.truth),
+                    error(LGMD(RANK, sample_graph="none", feature_graph="none"), data.noisy, data.truth),
                     hindsight_map(data.noisy, data.truth),
                     principal_components(data.noisy, data.truth),
                 )

@@ -9,15 +9,43 @@ ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def test_the_readme_example_runs(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    exec(compile(code, "README.md", "exec"), {})
-    printed = capsys.readouterr().out
-    error, deviation = (float(figure) for figure in re.findall(r"\d\.\d+", printed)[:2])
+def python_blocks(page):
+    return re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
+
+
+def run(page, folder, monkeypatch, capsys):
+    """Run the examples of a page one after the other, as a reader would; return what each printed."""
+    monkeypatch.chdir(folder)
+    names, printed = {}, []
+    for code in python_blocks(page):
+        exec(compile(code, page.name, "exec"), names)
+        printed.append(capsys.readouterr().out)
+    return printed
+
+
+def test_the_readme_examples_run(tmp_path, monkeypatch, capsys):
+    first, second = run(ROOT / "README.md", tmp_path, monkeypatch, capsys)
+    error, deviation = (float(figure) for figure in re.findall(r"\d\.\d+", first)[:2])
     assert error < 0.6 * deviation
-    assert "+-" in printed
+    assert "+-" in first
     assert (tmp_path / "model.npz").exists()
+    assert float(re.search(r"strength (\S+)", second).group(1)) > 1
+
+
+def test_the_examples_of_graphs_run_and_show_what_the_text_says(tmp_path, monkeypatch, capsys):
+    strengths, limited, edges, solved = run(ROOT / "docs" / "choosing_a_graph.md", tmp_path, monkeypatch, capsys)
+    true, wrong = (float(figure) for figure in re.findall(r"strength (\S+)", strengths))
+    assert true > 10
+    assert wrong == 0
+    assert limited.strip().endswith("60 nodes, no edges")
+    in_networkx, in_summary = edges.split("\n")[-2].split()
+    assert in_networkx == in_summary
+    assert len(solved.strip().split("\n")) == 5
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_page_has_examples_that_nobody_runs(page):
+    assert not python_blocks(page) or page.name in ("README.md", "choosing_a_graph.md")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -25,6 +53,13 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), target
+
+
+def test_pictures_are_small_and_shown_somewhere():
+    pages = "\n".join(page.read_text() for page in PAGES)
+    for picture in (ROOT / "docs" / "images").glob("*.png"):
+        assert picture.stat().st_size < 150_000, picture.name
+        assert picture.name in pages, picture.name
 
 
 def test_every_test_named_in_the_paper_notes_exists():

@@ -170,8 +170,9 @@ def test_transposing_the_table_swaps_the_sides(make_table, make_precision, index
     model = LGMD(**graphs, **settings).fit(table)
     swapped = {"sample_graph": graphs["feature_graph"], "feature_graph": graphs["sample_graph"]}
     other = LGMD(**swapped, **settings).fit(table.T)
-    # The two runs update the sides in opposite order and meet at the same optimum, to the root of tol.
-    np.testing.assert_allclose(other.reconstruct().T, model.reconstruct(), atol=1e-5)
+    # The two runs update the sides in opposite order and meet at the same optimum, to the root of tol; with gaps and
+    # graphs equations are solved to 1e-6 of their right-hand sides.
+    np.testing.assert_allclose(other.reconstruct().T, model.reconstruct(), atol=1e-4)
     np.testing.assert_allclose(np.abs(other.sample_factors_), np.abs(model.feature_factors_), atol=1e-3)
     np.testing.assert_allclose(np.abs(other.feature_factors_), np.abs(model.sample_factors_), atol=1e-3)
 

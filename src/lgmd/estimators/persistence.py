@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from importlib import import_module
 from importlib.metadata import version
@@ -103,6 +104,8 @@ def _is_fitted_name(name: str) -> bool:
 
 def _encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
     """A JSON value; arrays go beside it under ``name``."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"type": "number", "value": str(float(value))}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.bool_ | np.integer | np.floating):
@@ -136,6 +139,8 @@ def _decode(value: Any, arrays: dict[str, Array]) -> Any:
     if not isinstance(value, dict):
         return value
     kind = value["type"]
+    if kind == "number":
+        return float(value["value"])
     if kind == "matrix":
         return take_matrix(arrays, value["name"])
     if kind == "array":

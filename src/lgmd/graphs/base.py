@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from lgmd._typing import FloatArray, IntArray, SparseGraph
+from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
 from lgmd.linalg.pairs import pair_products
 from lgmd.observed import Observed
 
@@ -93,8 +93,14 @@ class FactorMoments:
         return float(self.mean.shape[1]) if self.effective_columns is None else self.effective_columns
 
     def centred(self) -> FactorMoments:
-        """The same about the mean row: what all rows have in common makes no two of them neighbours."""
-        return replace(self, mean=self.mean - self.mean.mean(axis=0))
+        """The same about the mean row: what all rows have in common makes no two of them neighbours.
+
+        Rows that are zero stay zero: nothing is known of them.
+        """
+        known: Array = np.any(self.mean != 0, axis=1)
+        if not known.any():
+            return self
+        return replace(self, mean=np.where(known[:, None], self.mean - self.mean[known].mean(axis=0), 0.0))
 
     def cross_covariance(self, rows: IntArray, others: IntArray) -> FloatArray:
         """Posterior covariance of rows ``rows[m]`` and ``others[m]``, summed over their columns, (m,).

@@ -21,6 +21,10 @@ __all__ = ["PriorGraph", "given_edges"]
 _WORTH = 5.0
 
 
+# Columns that the data has to know.
+_KNOWN = 0.3
+
+
 @dataclass(frozen=True, eq=False)
 class PriorGraph(CandidateLearner):
     r"""A graph that is given, trusted as far as the data does: days in order, stations on a map, a social network.
@@ -49,8 +53,8 @@ class PriorGraph(CandidateLearner):
     def learn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
         """The best strength for the factor."""
         graph = WeightedGraph.of_adjacency(as_symmetric(self.adjacency, "The graph"))
-        # Factors of which the data knows less than one column cannot judge.
-        if not len(graph) or moments.sample_size < 1:
+        # Factors that the data does not know cannot judge.
+        if not len(graph) or moments.sample_size < _KNOWN:
             return GraphEstimate.identity(graph.n)
         values = graph.spectrum()
         if moments.variance is None:

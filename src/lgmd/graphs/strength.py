@@ -143,27 +143,30 @@ def likeliest_ratio(graph: WeightedGraph, values: Spectrum, moments: FactorMomen
         \tfrac k2 \ln|P| - \tfrac k2 \ln|P + \Lambda| + \tfrac12 \mathrm{tr}\, H^T (P + \Lambda)^{-1} H, \qquad
         P = (I + r L) / s, \quad h_i = m_i / c_i,
 
-    with s such that rows have unit variance on average. Second moments would hide what uncertain rows have to say.
-    Large graphs that cannot be factored have their log-determinants from Lanczos quadrature, with the same probes for
-    every ratio.
+    with s such that rows have unit variance on average, and with a mean row of unknown size integrated out. Second
+    moments would hide what uncertain rows have to say. Large graphs that cannot be factored have their
+    log-determinants from Lanczos quadrature, with the same probes for every ratio.
     """
     n, k = moments.mean.shape
     variance = np.zeros(n) if moments.variance is None else moments.variance / k
     variance = np.clip(variance, 1e-6, 1.0)
     precision = (1.0 - variance) / variance
-    information = moments.mean / variance[:, None]
-    if precision.any():
-        # What all rows have in common makes no two of them neighbours.
-        information = information - precision[:, None] * (information.sum(axis=0) / precision.sum())
+    information = moments.mean.astype(np.float64) / variance[:, None]
+    if not precision.any():
+        return 0.0, 0.0
     laplacian, identity = graph.laplacian(), scipy.sparse.eye_array(n, format="csr")
 
     def loss(ratio: float) -> float:
         logs = np.log1p(ratio * values.nodes)
         scale = n / values.sum(np.exp(-logs))
         joint = scipy.sparse.csr_array((identity + ratio * laplacian) / scale + scipy.sparse.diags_array(precision))
-        logdet, solution = _solved(joint, information)
-        fit = float(np.sum(information * solution)) / k
-        return float(logdet - values.sum(logs) + n * np.log(scale) - fit) / 2
+        logdet, solution = _solved(joint, np.column_stack([information, precision]))
+        fit = np.sum(information * solution[:, :k])
+        # What all rows have in common makes no two of them neighbours: the mean row is integrated out.
+        weight = precision.sum() - precision @ solution[:, k]
+        common = information.sum(axis=0) - precision @ solution[:, :k]
+        fit = (fit + np.sum(common**2) / weight) / k
+        return float(logdet + np.log(weight) - values.sum(logs) + n * np.log(scale) - fit) / 2
 
     none, mean_degree = loss(0.0), float(graph.degrees.mean())
     bounds = (np.log(_WEAKEST / mean_degree), np.log(_STRONGEST / mean_degree))

@@ -50,7 +50,7 @@ _SAMPLE_ENTRIES = 4_000_000
 _SHARED_ENTRIES = 1_000_000
 
 # Share of the entries that judge a start, and how many are enough; of small tables up to so many parts are held out.
-_HELD_OUT, _ENOUGH, _MOST_PARTS = 0.1, 3000, 3
+_HELD_OUT, _ENOUGH, _MOST_PARTS = 0.05, 3000, 5
 
 # Relative difference of squared errors that is none.
 _MARGIN = 1e-3

@@ -82,8 +82,22 @@ def balanced(state: VariationalState) -> VariationalState:
         samples, features = (
             side.transformed(_extended(basis)) for side, basis in zip((samples, features), change, strict=True)
         )
-    shared = state.shared
-    return replace(state, samples=samples.with_priors(A, shared), features=features.with_priors(B, shared))
+    samples, features = samples.with_priors(A, state.shared), features.with_priors(B, state.shared)
+    if state.shared:
+        samples, features = _level(samples, features)
+    return replace(state, samples=samples, features=features)
+
+
+def _level(samples: SidePosterior, features: SidePosterior) -> tuple[SidePosterior, SidePosterior]:
+    """Both sides equally large: a prior variance for all factors leaves open what one side is in units of the other."""
+    sizes = [len(side.mean) * side.prior_variance[0] for side in (samples, features)]
+    ratio = (sizes[1] / sizes[0]) ** 0.25
+    return _scaled(samples, ratio), _scaled(features, 1 / ratio)
+
+
+def _scaled(side: SidePosterior, factor: float) -> SidePosterior:
+    scaled = side.transformed(_extended(factor * np.eye(side.rank)))
+    return replace(scaled, prior_variance=factor**2 * side.prior_variance)
 
 
 def _centre(state: VariationalState) -> VariationalState:
