@@ -1,12 +1,14 @@
-"""The pictures of docs/choosing_a_graph.md, and the figures that its text uses.
+"""The pictures of docs/choosing_a_graph.md, and the tables that stand in it.
 
-``python docs/pictures/graphs.py`` writes ``docs/images/graphs_*.png`` and prints what they show. Tables come from
-``lgmd.datasets``; no data folder is needed. With one thread for linear algebra it takes a few minutes.
+``python docs/pictures/graphs.py`` writes ``docs/images/graphs_*.png``, prints what they show and puts the tables into
+the page. Data comes from ``lgmd.datasets``; no data folder is needed. Two processes with one thread each for linear
+algebra (``OPENBLAS_NUM_THREADS=1``) take some minutes.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import time
 import warnings
 from pathlib import Path
@@ -25,10 +27,11 @@ from lgmd.exceptions import ConvergenceWarning
 from lgmd.metrics import rmse
 
 IMAGES = Path(__file__).parent.parent / "images"
+PAGE = IMAGES.parent / "choosing_a_graph.md"
 SEEDS = range(3)
-FAMILIES = {"chain": "chain", "blocks": "blocks", "geometric": "map", "none": "independent"}
-PENALTIES = (2.0, 4.0, 8.0, 16.0)
-REWIRED = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+FAMILIES = {"chain": "chain", "blocks": "blocks", "geometric": "geometric", "none": "independent"}
+PENALTIES = (1.0, 2.0, 4.0, 8.0, 16.0)
+REWIRED = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 COLORS = {
@@ -106,17 +109,19 @@ def draw_learned() -> None:
     bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.01, extend="max")
     bar.set_label("size of the partial correlation", fontsize=9)
     save(figure, "graphs_learned.png")
-    print_penalties()
+    compare_penalties()
 
 
-def print_penalties() -> None:
+def compare_penalties() -> None:
     """Edges of the two penalties of LGMD+ on the correlations of one factor."""
     X = datasets.make_matrix_normal(60, 60, 20, sample_graph="blocks", random_state=0).sample_factors
     unit = X / np.linalg.norm(X, axis=1, keepdims=True)
-    print("\nEdges of laplacian_precision, blocks of 60 nodes, 20 columns: rho, plain, sparse=True")
-    for rho in (0.01, 0.03, 0.1, 0.3, 1.0):
-        plain, sparse = (graphs.laplacian_precision(unit @ unit.T, rho, sparse=each) for each in (False, True))
-        print(f"  {rho:5}  {plain.n_edges:4} {sparse.n_edges:4}")
+    penalties = (0.01, 0.03, 0.1, 0.3, 1.0)
+    rows = {
+        name: [graphs.laplacian_precision(unit @ unit.T, rho, sparse=sparse).n_edges for rho in penalties]
+        for name, sparse in (("edges, plain", False), ("edges, `sparse=True`", True))
+    }
+    write("penalties", ["`rho`", *map(str, penalties)], [[name, *map(str, row)] for name, row in rows.items()])
 
 
 # What each learner changes ------------------------------------------------------------------------------------------
@@ -159,15 +164,17 @@ def draw_errors() -> None:
     found = dict(zip(cases, Parallel(n_jobs=-1)(delayed(error)(*case) for case in cases), strict=True))
     figure = Figure(figsize=(10.5, 6.2), layout="constrained", facecolor="white")
     axes = figure.subplots(2, 1, sharex=True)
-    print("\nError on hidden entries relative to no graph, 120 x 90, rank 12, noise 0.5, half hidden; mean, each seed")
+    print("\nError on hidden entries relative to no graph, each seed")
+    lines = {(inference, name): [] for inference in ("variational", "map") for name in ("none", *COLORS)}
     for axis, inference in zip(axes, ("variational", "map"), strict=True):
         for place, family in enumerate(FAMILIES):
             plain = np.array([found[family, "none", inference, seed] for seed in SEEDS])
-            print(f"  {inference}, {family}: no graph {plain.mean():.4f} standard deviations")
+            lines[inference, "none"].append(f"{plain.mean():.3f} sd")
             names = [name for name in COLORS if (family, name, inference, SEEDS[0]) in found]
             for position, name in enumerate(names):
                 ratio = np.array([found[family, name, inference, seed] for seed in SEEDS]) / plain
-                print(f"    {name:26} {ratio.mean():.3f}   {' '.join(f'{each:.3f}' for each in ratio)}")
+                print(f"  {inference:11} {family:9} {name:26} {' '.join(f'{each:.3f}' for each in ratio)}")
+                lines[inference, name].append(f"{100 * (ratio.mean() - 1):+.1f} %")
                 x = place + 0.12 * (position - (len(names) - 1) / 2)
                 change = 100 * (ratio - 1)
                 label = name if place == 0 else None
@@ -184,6 +191,8 @@ def draw_errors() -> None:
     axes[1].set_xlabel("true graphs of rows and columns")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize=9, frameon=False)
     save(figure, "graphs_errors.png")
+    rows = [[f"`{inference}`", name, *cells, *[""] * (4 - len(cells))] for (inference, name), cells in lines.items()]
+    write("errors", ["inference", "graph", *FAMILIES.values()], rows)
 
 
 # How far a given graph is trusted -----------------------------------------------------------------------------------
@@ -219,15 +228,20 @@ def draw_trust() -> None:
     cases = [(share, seed) for share in REWIRED for seed in SEEDS]
     found = np.array(Parallel(n_jobs=-1)(delayed(trust)(*case) for case in cases))
     found = found.reshape(len(REWIRED), len(SEEDS), 3)
-    print("\nA chain of 150 rows whose edges are rewired: share, strength, error with PriorGraph, with FixedGraph")
-    for share, of_share in zip(REWIRED, found, strict=True):
-        print(f"  {share:5.0%}  " + "  ".join(f"{each:8.3f}" for each in of_share.mean(axis=0)))
+    strengths, priors, fixed = found.mean(axis=1).T
+    rows = [
+        ["learned strength", *(f"{each:.2f}" for each in strengths)],
+        ["error, `PriorGraph`", *(f"{100 * (each - 1):+.1f} %" for each in priors)],
+        ["error, `FixedGraph`", *(f"{100 * (each - 1):+.1f} %" for each in fixed)],
+    ]
+    write("trust", ["edges that are random", *(f"{share:.0%}" for share in REWIRED)], rows)
     figure = Figure(figsize=(10.5, 3.6), layout="constrained", facecolor="white")
     strength, errors = figure.subplots(1, 2)
     x = 100 * np.array(REWIRED)
     with_points(strength, x, found[:, :, 0], "#0072B2", "o-", "PriorGraph")
-    strength.set(ylabel="learned strength b / a", xlabel="edges replaced by random ones, %", ylim=(0, None))
+    strength.set(ylabel="learned strength b / a", xlabel="edges replaced by random ones, %", ylim=(0, 100))
     strength.set_yscale("symlog", linthresh=0.1)
+    strength.set_yticks([0, 0.1, 1, 10, 100], ["0", "0.1", "1", "10", "100"])
     with_points(errors, x, 100 * (found[:, :, 1] - 1), "#0072B2", "o-", "PriorGraph: strength learned")
     with_points(errors, x, 100 * (found[:, :, 2] - 1), "#D55E00", "s--", "FixedGraph: strength given")
     errors.axhline(0, color="black", linewidth=1)
@@ -253,6 +267,23 @@ def save(figure: Figure, name: str) -> None:
     path = IMAGES / name
     figure.savefig(path, dpi=130, metadata={"Software": None})
     print(f"  {path.relative_to(IMAGES.parent)}: {path.stat().st_size / 1000:.0f} kB")
+
+
+def write(name: str, header: list[str], rows: list[list[str]]) -> None:
+    """Print a table and put it into the page between its two marks."""
+    lines = [header, ["---"] * len(header), *rows]
+    table = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    print(f"\n{table}")
+    page, count = re.subn(
+        f"(?s)(<!-- {name} -->\n).*?(<!-- end {name} -->)",
+        lambda marks: f"{marks[1]}{table}\n{marks[2]}",
+        PAGE.read_text(),
+    )
+    if count != 1:
+        raise SystemExit(
+            f"{PAGE.name} has no place for the table {name!r}: put <!-- {name} --> and <!-- end {name} -->."
+        )
+    PAGE.write_text(page)
 
 
 DRAWINGS = {"learned": draw_learned, "errors": draw_errors, "trust": draw_trust}

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse
 
-from lgmd._typing import IntArray
+from lgmd._typing import Array, FloatArray, IntArray
 from lgmd._validation import as_symmetric, check_integer, check_real
 from lgmd.exceptions import InvalidParameterError
 from lgmd.graphs.base import FactorMoments, GraphEstimate, Side
@@ -149,7 +149,7 @@ class EvidenceGraph(CandidateLearner):
         roughness = np.array([given.roughness(moments.centred()), found.roughness])
         identity = scipy.sparse.eye_array(given.n, format="csr")
 
-        def loss(log_ratios: np.ndarray[Any, Any]) -> float:
+        def loss(log_ratios: FloatArray) -> float:
             ratios = np.exp(log_ratios)
             joint = scipy.sparse.csr_array(identity + ratios[0] * laplacians[0] + ratios[1] * laplacians[1])
             return float(given.n * np.log1p(ratios @ roughness)) - log_determinant(joint).value
@@ -186,7 +186,7 @@ def _judged(
 
 
 def _finding(
-    moments: FactorMoments, everything: Neighborhoods, chosen: np.ndarray[Any, Any], held_out: Agreement
+    moments: FactorMoments, everything: Neighborhoods, chosen: Array, held_out: Agreement
 ) -> _Finding | None:
     """What a set of edges explains, or None where held-out columns know nothing of it."""
     n, k = moments.mean.shape
