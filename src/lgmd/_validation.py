@@ -59,12 +59,15 @@ def as_symmetric(matrix: Any, name: str = "The graph") -> SparseGraph:
     if scipy.sparse.issparse(matrix):
         kind = matrix.dtype.kind
     else:
-        matrix = np.asarray(matrix)
+        try:
+            matrix = np.asarray(matrix)
+        except ValueError:
+            raise InvalidGraphError(f"{name} has rows of different length. A graph over n nodes is n x n.") from None
         kind = matrix.dtype.kind
     if kind not in "fiub":
         raise InvalidGraphError(f"{name} holds {matrix.dtype} values. A graph has real weights.")
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        shape = " x ".join(str(length) for length in matrix.shape)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
+        shape = " x ".join(str(length) for length in matrix.shape) or "a single number"
         raise InvalidGraphError(f"{name} is {shape}, but a graph over n nodes is an n x n matrix.")
     graph = scipy.sparse.csr_array(matrix, dtype=np.float64, copy=True)
     graph.sum_duplicates()

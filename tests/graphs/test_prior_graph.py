@@ -366,7 +366,7 @@ def test_it_is_a_value_and_known_by_no_name():
     assert PriorGraph(chain(5)) == PriorGraph(chain(5))
     assert PriorGraph(chain(5)) != PriorGraph(2 * chain(5))
     assert as_learner(PriorGraph(chain(5)), "sample_graph") == PriorGraph(chain(5))
-    assert PriorGraph(chain(5)).learns
+    assert PriorGraph(chain(5)).rounds == 1
 
 
 # Size

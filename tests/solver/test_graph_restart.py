@@ -138,3 +138,15 @@ def test_a_run_resumed_around_the_graph_step_ends_where_an_uninterrupted_one_doe
         assert resumed.sample_strength_ == pytest.approx(strength)
         for found, value in zip(resumed.reconstruct(return_std=True), expected, strict=True):
             np.testing.assert_allclose(found, value, rtol=1e-6, atol=1e-8)
+
+
+@quiet
+def test_each_side_is_learned_as_often_as_its_learner_wants():
+    table = chain_table(missing=0.4, n=40, p=30).observed
+    alone, beside = (
+        LGMD(5, sample_graph=PriorGraph(chain(40)), feature_graph=graph, max_iter=60).fit(table)
+        for graph in ("none", "threshold")
+    )
+    assert alone.history_.graph_steps.sum() == 1
+    assert beside.history_.graph_steps.sum() == 3
+    assert beside.sample_strength_ == alone.sample_strength_ > 0

@@ -164,11 +164,8 @@ class GraphLearner(ABC):
     time the factors have settled.
     """
 
-    #: Whether the graph changes with the factors.
-    learns: ClassVar[bool] = False
-
-    #: How often, at most, it is worth learning it anew.
-    rounds: ClassVar[int] = 3
+    #: How often, at most, it is worth learning the graph from the factors; never for graphs that do not depend on them.
+    rounds: ClassVar[int] = 0
 
     @abstractmethod
     def start(self, data: Observed, side: Side) -> GraphEstimate:

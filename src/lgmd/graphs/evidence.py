@@ -59,11 +59,12 @@ class EvidenceGraph(CandidateLearner):
     in the last tenth too, with a correlation of at least 0.1 and three standard errors; otherwise the graph stays
     empty. Where columns are few, a set can pass this test though none of its edges is certain on its own.
 
-    The precision is :math:`a I + b L` at unit scale, with L the Laplacian of the edges. An edge between rows that are
-    opposite has a negative sign and adds :math:`(x_i + x_j)^2`, so that any strength is positive definite. The ratio
-    ``b / a`` has the largest likelihood if neighbours are as alike as the columns say in which they were found, which
-    flatter them, less a third of the way to those that were held out, in which the factor's uncertainty hides some of
-    it; errors change little with it. Of the sets that pass, the one that explains most stays.
+    The precision is :math:`a I + b L`, scaled so that all rows have unit variance, with L the Laplacian of the edges.
+    An edge between rows that are opposite has a negative sign and adds :math:`(x_i + x_j)^2`, so that any strength is
+    positive definite. The ratio ``b / a`` has the largest likelihood if neighbours are as alike as the columns say in
+    which they were found, which flatter them, less a third of the way to those that were held out, in which the
+    factor's uncertainty hides some of it; errors change little with it. Of the sets that pass, the one that explains
+    most stays.
 
     Among more than 5000 rows only pairs that are certain on their own become edges, and held-out columns are asked
     about a thousand rows. Time is ``O(n^2 k)``, memory that of the edges.
@@ -77,11 +78,10 @@ class EvidenceGraph(CandidateLearner):
     candidates : sparse matrix, array-like or callable, default=None
         Which edges may exist, see :mod:`lgmd.graphs.candidates`; all by default.
     prior : array-like or sparse matrix of shape (n, n), default=None
-        A graph that is given, as for :class:`PriorGraph`, to which learned edges are added, each with a strength of
-        its own.
+        A graph that is given, as for :class:`PriorGraph`, to which learned edges are added, each graph with a strength
+        of its own; the model reports that of the given one.
     """
 
-    learns: ClassVar[bool] = True
     # Factors that a graph has shaped confirm it.
     rounds: ClassVar[int] = 1
 
@@ -120,7 +120,7 @@ class EvidenceGraph(CandidateLearner):
     def _best(self, moments: FactorMoments) -> _Finding | None:
         n, k = moments.mean.shape
         sizes: tuple[int, ...] = _NEIGHBORS if self.neighbors == "auto" else (int(self.neighbors),)
-        sizes = tuple(size for size in sizes if size < n)
+        sizes = tuple(sorted({min(size, n - 1) for size in sizes if n > 1}))
         allowed = candidate_pairs(self.candidates, n)
         if k < 2 or not sizes or (allowed is not None and not len(allowed[0])):
             return None
@@ -185,9 +185,7 @@ def _judged(
     return {kind: replace(agreement, n_edges=agreement.n_edges / n_parts) for kind, agreement in judged.items()}
 
 
-def _finding(
-    moments: FactorMoments, everything: Neighborhoods, chosen: Array, held_out: Agreement
-) -> _Finding | None:
+def _finding(moments: FactorMoments, everything: Neighborhoods, chosen: Array, held_out: Agreement) -> _Finding | None:
     """What a set of edges explains, or None where held-out columns know nothing of it."""
     n, k = moments.mean.shape
     # Parts of the columns judge much the same edges, chosen with each other's help, which doubles the variance.

@@ -157,7 +157,7 @@ class GraphicalLassoGraph(CandidateLearner):
     rows that the present graph joins.
     """
 
-    learns: ClassVar[bool] = True
+    rounds: ClassVar[int] = 3
 
     eta: float | None = None
     density: float | None = None

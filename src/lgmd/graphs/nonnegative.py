@@ -372,7 +372,7 @@ class LaplacianGraph(CandidateLearner):
         Pairs looked at for each row where there are more than 1,500 nodes and no candidates.
     """
 
-    learns: ClassVar[bool] = True
+    rounds: ClassVar[int] = 3
 
     rho: float | None = None
     sparse: bool = False

@@ -29,9 +29,10 @@ _KNOWN = 0.3
 class PriorGraph(CandidateLearner):
     r"""A graph that is given, trusted as far as the data does: days in order, stations on a map, a social network.
 
-    The precision is :math:`a I + b L`, at unit scale, with the ratio ``b / a`` of largest likelihood for factors that
-    have not seen the graph; their uncertainty is part of the likelihood. A graph that says nothing about the rows ends
-    with ``b = 0``, as no graph at all. The ratio is the model's ``sample_strength_`` or ``feature_strength_``.
+    The precision is :math:`a I + b L`, scaled so that all rows have unit variance, with the ratio ``b / a`` of largest
+    likelihood for factors that have not seen the graph; their uncertainty is part of the likelihood. A graph that says
+    nothing about the rows ends with ``b = 0``, as no graph at all. The ratio is the model's ``sample_strength_`` or
+    ``feature_strength_``.
 
     Parameters
     ----------
@@ -40,7 +41,6 @@ class PriorGraph(CandidateLearner):
         ignored.
     """
 
-    learns: ClassVar[bool] = True
     rounds: ClassVar[int] = 1
 
     adjacency: Any

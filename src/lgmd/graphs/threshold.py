@@ -122,7 +122,9 @@ def threshold_precision(S: Any, eta: float, candidates: Any = None) -> GraphEsti
     GraphEstimate
         ``converged`` is False where edges had to be weakened to be sure of a positive definite matrix.
     """
-    check_real(eta, "eta")
+    eta = check_real(eta, "eta")
+    if eta == 0:
+        raise InvalidParameterError("eta must be positive, but is 0: every pair would be an edge.")
     covariance = as_symmetric(S, "S")
     variances = covariance.diagonal()
     if not np.all(variances > 0):
@@ -141,6 +143,13 @@ def threshold_precision(S: Any, eta: float, candidates: Any = None) -> GraphEsti
     above = np.abs(upper.data) > eta
     rows, columns, values = rows[above], columns[above], upper.data[above]
     scale = np.sqrt(variances)
+    largest = scale[rows] * scale[columns]
+    if np.any(np.abs(values) > largest * (1 + 1e-8)):
+        worst = int(np.argmax(np.abs(values) / largest))
+        raise InvalidGraphError(
+            f"S is no covariance: the entry of {rows[worst]} and {columns[worst]} is {values[worst]:.6g}, but the "
+            f"variances allow at most {largest[worst]:.6g}."
+        )
     residual = values - eta * np.sign(values)
     correlation_form, untouched = closed_form(len(scale), rows, columns, residual / (scale[rows] * scale[columns]))
     unscale = scipy.sparse.diags_array(1.0 / scale)
@@ -170,7 +179,7 @@ class ThresholdGraph(CandidateLearner):
         Which edges may exist, see :mod:`lgmd.graphs.candidates`; None for all. Only their correlations are computed.
     """
 
-    learns: ClassVar[bool] = True
+    rounds: ClassVar[int] = 3
 
     eta: float | None = None
     density: float | None = None

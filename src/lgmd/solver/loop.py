@@ -106,7 +106,7 @@ def _alternate(
             graph_step = _graphs_due(problem, schedule, history)
             following = state
             if graph_step:
-                following = problem.learn_graphs(following)
+                following = problem.learn_graphs(following, int(history.graph_steps.sum()))
                 iterate = problem.prepare(following)
             following, terms = iterate(following)
             seconds = before + time.perf_counter() - started
@@ -130,9 +130,11 @@ def _alternate(
 
 
 def _graph_updates_left(problem: Inference[StateT], schedule: Schedule, history: History) -> int:
-    learners = (problem.sample_learner, problem.feature_learner)
-    rounds = max(learner.rounds if learner.learns else 0 for learner in learners)
-    return min(schedule.graph_updates, rounds) - int(history.graph_steps.sum())
+    return _graph_updates(problem, schedule) - int(history.graph_steps.sum())
+
+
+def _graph_updates(problem: Inference[StateT], schedule: Schedule) -> int:
+    return min(schedule.graph_updates, max(problem.sample_learner.rounds, problem.feature_learner.rounds))
 
 
 def _graphs_due(problem: Inference[StateT], schedule: Schedule, history: History) -> bool:
@@ -141,7 +143,7 @@ def _graphs_due(problem: Inference[StateT], schedule: Schedule, history: History
     if left <= 0:
         return False
     settled = abs(history.last_change) <= max(schedule.settle_tol, schedule.tol)
-    share = 1 - left / (schedule.graph_updates + 1)
+    share = 1 - left / (_graph_updates(problem, schedule) + 1)
     return settled or len(history) >= max(1, share * schedule.max_iter)
 
 

@@ -125,13 +125,14 @@ class MapInference:
         shift = total / data.n_observed
         return replace(state, intercepts=means.settled(shift), squares=squares - data.n_observed * shift**2)
 
-    def learn_graphs(self, state: MapState) -> MapState:
+    def learn_graphs(self, state: MapState, times_before: int) -> MapState:
         """The graphs anew from the factors."""
-        return replace(
-            state,
-            sample_graph=self.sample_learner.learn(FactorMoments(state.X), state.sample_graph),
-            feature_graph=self.feature_learner.learn(FactorMoments(state.W), state.feature_graph),
-        )
+        sample_graph, feature_graph = state.sample_graph, state.feature_graph
+        if times_before < self.sample_learner.rounds:
+            sample_graph = self.sample_learner.learn(FactorMoments(state.X), sample_graph)
+        if times_before < self.feature_learner.rounds:
+            feature_graph = self.feature_learner.learn(FactorMoments(state.W), feature_graph)
+        return replace(state, sample_graph=sample_graph, feature_graph=feature_graph)
 
     def terms(self, state: MapState) -> dict[str, float]:
         """The terms of the objective, which is their sum."""

@@ -86,8 +86,8 @@ class Inference(Protocol, Generic[StateT]):
         """What needs no iteration."""
         ...
 
-    def learn_graphs(self, state: StateT) -> StateT:
-        """The graphs anew from the factors."""
+    def learn_graphs(self, state: StateT, times_before: int) -> StateT:
+        """The graphs anew from the factors, of the sides whose learners are not done after so many times."""
         ...
 
     def size(self, terms: dict[str, float]) -> float:

@@ -111,15 +111,15 @@ class VariationalInference:
         """Nothing: the overall mean is settled within an iteration."""
         return state
 
-    def learn_graphs(self, state: VariationalState) -> VariationalState:
-        """The graphs anew from the second moments of the factors."""
-        noise = state.noise
-        for_samples = _moments(self.sample_half(state.sample_graph), state.samples, state.features, noise)
-        for_features = _moments(self.feature_half(state.feature_graph), state.features, state.samples, noise.T)
-        graphs = (
-            self.sample_learner.learn(for_samples, state.sample_graph),
-            self.feature_learner.learn(for_features, state.feature_graph),
-        )
+    def learn_graphs(self, state: VariationalState, times_before: int) -> VariationalState:
+        """The graphs anew from the second moments of the factors; the first edges of all start the factors anew."""
+        noise, graphs = state.noise, (state.sample_graph, state.feature_graph)
+        if times_before < self.sample_learner.rounds:
+            moments = _moments(self.sample_half(graphs[0]), state.samples, state.features, noise)
+            graphs = (self.sample_learner.learn(moments, graphs[0]), graphs[1])
+        if times_before < self.feature_learner.rounds:
+            moments = _moments(self.feature_half(graphs[1]), state.features, state.samples, noise.T)
+            graphs = (graphs[0], self.feature_learner.learn(moments, graphs[1]))
         if _n_edges(state.sample_graph, state.feature_graph) == 0 < _n_edges(*graphs):
             return self._restarted(state, graphs)
         return replace(state, sample_graph=graphs[0], feature_graph=graphs[1])
