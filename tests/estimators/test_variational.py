@@ -272,7 +272,7 @@ def test_draws_have_the_stated_mean_and_spread(make_table, index, parameters):
 def test_draws_of_students_noise_have_the_stated_spread():
     truth, _, _ = model_table(40, 30, 2, 0.0, 0.0, 0)
     table = truth + np.random.default_rng(1).standard_t(6, truth.shape)
-    model = LGMD(3, likelihood="student").fit(table)
+    model = LGMD(3, likelihood="student", prior="columns").fit(table)
     assert 5 < model.posterior_.noise.degrees < 30
     draws = model.sample_posterior(400, noise=True, random_state=0)
     mean, std = model.reconstruct(return_std=True)

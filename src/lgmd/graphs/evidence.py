@@ -37,7 +37,7 @@ _NEIGHBORS = (1, 2, 3, 5, 8)
 _PARTS, _PARTS_OF_MANY, _SOME_ROWS = 10, 5, 1000
 
 # Correlation in columns not looked at, as it is and in standard errors, below which there is no graph.
-_WEAKEST, _DEVIATIONS = 0.1, 3.0
+_WEAKEST, _DEVIATIONS = 0.12, 3.0
 
 
 class _Finding(NamedTuple):
@@ -56,7 +56,7 @@ class EvidenceGraph(CandidateLearner):
     Edges join each row to its nearest in the correlation of the factor's columns. Sets of edges compete: the nearest
     1, 2, 3, 5 or 8 rows of each row, by correlation or by its size, all of them or only the pairs that pass
     Benjamini and Hochberg's test at ``fdr`` on their own. Neighbours found in nine tenths of the columns must be alike
-    in the last tenth too, with a correlation of at least 0.1 and three standard errors; otherwise the graph stays
+    in the last tenth too, with a correlation of at least 0.12 and three standard errors; otherwise the graph stays
     empty. Where columns are few, a set can pass this test though none of its edges is certain on its own.
 
     The precision is :math:`a I + b L`, scaled so that all rows have unit variance, with L the Laplacian of the edges.
