@@ -12,10 +12,12 @@ import numpy as np
 import scipy.sparse
 
 from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
+from lgmd._validation import as_symmetric
+from lgmd.exceptions import InvalidGraphError
 from lgmd.linalg.pairs import pair_products
 from lgmd.observed import Observed
 
-__all__ = ["FactorMoments", "GraphEstimate", "GraphLearner", "Side"]
+__all__ = ["FactorMoments", "GraphEstimate", "GraphLearner", "Side", "graph_over"]
 
 
 class Side(NamedTuple):
@@ -23,6 +25,18 @@ class Side(NamedTuple):
 
     parameter: str
     nodes: str
+
+
+def graph_over(matrix: Any, n: int, side: Side) -> SparseGraph:
+    """A given symmetric matrix over the ``n`` nodes of a side."""
+    graph = as_symmetric(matrix, side.parameter)
+    nodes = graph.shape[0]
+    if nodes != n:
+        raise InvalidGraphError(
+            f"{side.parameter} is {nodes} x {nodes} but the data has {n} {side.nodes}. "
+            f"A graph over {side.nodes} must be {n} x {n}."
+        )
+    return graph
 
 
 @dataclass(frozen=True)

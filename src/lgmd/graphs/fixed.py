@@ -9,9 +9,8 @@ import numpy as np
 import scipy.sparse
 
 from lgmd._typing import SparseGraph
-from lgmd._validation import as_symmetric
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
-from lgmd.graphs.base import GraphEstimate, GraphLearner, Side
+from lgmd.graphs.base import GraphEstimate, GraphLearner, Side, graph_over
 from lgmd.graphs.laplacians import check_ridge, laplacian
 from lgmd.linalg.logdet import log_determinant
 from lgmd.observed import Observed
@@ -50,13 +49,8 @@ class FixedGraph(GraphLearner):
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """Check the matrix against the table and make a precision of it."""
-        graph = as_symmetric(self.matrix, side.parameter)
-        n, nodes = data.shape[0], graph.shape[0]
-        if nodes != n:
-            raise InvalidGraphError(
-                f"{side.parameter} is {nodes} x {nodes} but the data has {n} {side.nodes}. "
-                f"A graph over {side.nodes} must be {n} x {n}."
-            )
+        n = data.shape[0]
+        graph = graph_over(self.matrix, n, side)
         kind = _recognise(graph) if self.kind == "auto" else self.kind
         if kind == "adjacency":
             if graph.data.min(initial=0.0) < 0:

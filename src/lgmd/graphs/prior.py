@@ -10,7 +10,7 @@ import numpy as np
 from lgmd._typing import SparseGraph
 from lgmd._validation import as_symmetric
 from lgmd.exceptions import InvalidGraphError
-from lgmd.graphs.base import FactorMoments, GraphEstimate, Side
+from lgmd.graphs.base import FactorMoments, GraphEstimate, Side, graph_over
 from lgmd.graphs.candidates import CandidateLearner
 from lgmd.graphs.strength import WeightedGraph, best_ratio, likeliest_ratio
 from lgmd.observed import Observed
@@ -70,12 +70,7 @@ class PriorGraph(CandidateLearner):
 
 def given_edges(adjacency: Any, n: int, side: Side) -> SparseGraph:
     """A symmetric adjacency over the ``n`` nodes of a side."""
-    graph = as_symmetric(adjacency, side.parameter)
-    if graph.shape[0] != n:
-        raise InvalidGraphError(
-            f"{side.parameter} is {graph.shape[0]} x {graph.shape[0]} but the data has {n} {side.nodes}. "
-            f"A graph over {side.nodes} must be {n} x {n}."
-        )
+    graph = graph_over(adjacency, n, side)
     degrees = np.asarray(abs(graph).sum(axis=1)).ravel() - np.abs(graph.diagonal())
     row_sums = np.asarray(graph.sum(axis=1)).ravel()
     joined = degrees > 0
