@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from held_out import Verdict, average, data_file, fit_seconds, judge, percent, say
+from held_out import Verdict, average, data_file, fit_seconds, fresh, judge, percent, say
 from lgmd import LGMD, datasets
 
 FAMILIES = ("chain", "blocks", "geometric")
@@ -45,9 +45,9 @@ def main(n_repeats: int = 5) -> list[str]:
     if path is not None:
         with np.load(path) as data:
             ratings = data["ratings"]
-        add("Netflix, 1000 x 1000", "20 % of the ratings", [judge_netflix(ratings, seed) for seed in range(n_repeats)])
+        add("Netflix, 1000 x 1000", "20 % of the ratings", [judge_netflix(ratings, seed) for seed in fresh(n_repeats)])
     for family in FAMILIES:
-        add(f"{family}, 200 x 150, rank 8", "50 %", [judge_family(family, seed) for seed in range(n_repeats)])
+        add(f"{family}, 200 x 150, rank 8", "50 %", [judge_family(family, seed) for seed in fresh(n_repeats)])
     return lines
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from held_out import fit_seconds, percent, say
+from held_out import fit_seconds, fresh, percent, say
 from lgmd import LGMD, datasets
 from lgmd.metrics import edge_recovery, rmse, subspace_angle
 
@@ -53,7 +53,7 @@ def main(n_seeds: int = 10) -> list[str]:
     for family, noise in CASES:
         figures: dict[str, list[list[float]]] = {}
         recovered = []
-        for seed in range(n_seeds):
+        for seed in fresh(n_seeds):
             data = datasets.make_matrix_normal(
                 100, 100, 20, sample_graph=family, feature_graph=family, noise=noise, random_state=seed
             )

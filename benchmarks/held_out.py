@@ -14,6 +14,7 @@ import numpy as np
 from lgmd.exceptions import ConvergenceWarning
 from lgmd.metrics import rmse
 
+FIRST_SEED = 10  # constants of the library were set while looking at tables and masks of the seeds before
 BAR = 1.645  # standard deviations either side that hold 90 % of a Gaussian
 
 
@@ -42,6 +43,11 @@ def data_file(name: str) -> Path | None:
         say(f"Set LGMD_DATA to the data folder: {name} is needed.")
         return None
     return Path(folder) / name
+
+
+def fresh(n_seeds: int) -> range:
+    """Seeds that no constant of the library was chosen with."""
+    return range(FIRST_SEED, FIRST_SEED + n_seeds)
 
 
 def say(text: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.decomposition import PCA
 
-from held_out import fit_seconds, percent, say
+from held_out import fit_seconds, fresh, percent, say
 from lgmd import LGMD, PMF, datasets
 from lgmd.metrics import rmse
 
@@ -58,7 +58,7 @@ def gains(n_seeds: int, noise: float = 1.0) -> list[str]:
     ]
     for family in FAMILIES:
         errors = []
-        for seed in range(n_seeds):
+        for seed in fresh(n_seeds):
             data = make(family, noise, seed)
             given = LGMD(RANK, sample_graph=data.sample_precision, feature_graph=data.feature_precision)
             errors.append(
@@ -93,7 +93,7 @@ def outliers(n_seeds: int) -> list[str]:
     ]
     for n, p, rank, noise in OUTLIER_TABLES:
         errors = []
-        for seed in range(n_seeds):
+        for seed in fresh(n_seeds):
             data = make("blocks", noise, seed, (n, p), rank)
             tables = data.noisy, with_outliers(data, seed)
             errors.append(

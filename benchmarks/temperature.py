@@ -14,7 +14,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import laplacian
 from sklearn.neighbors import kneighbors_graph
 
-from held_out import Verdict, average, data_file, fit_seconds, judge, percent, say
+from held_out import Verdict, average, data_file, fit_seconds, fresh, judge, percent, say
 from lgmd import LGMD, PMF
 from lgmd.metrics import rmse
 
@@ -94,7 +94,7 @@ def main(shares: tuple[float, ...] = SHARES, n_masks: int = 5) -> list[str]:
     for share in shares:
         ours: dict[str, list[Verdict]] = {name: [] for name in settings}
         tuned: list[tuple[float, float, float]] = []
-        for seed in range(n_masks):
+        for seed in fresh(n_masks):
             observed = np.random.default_rng(seed).random(truth.shape) < share
             table = np.where(observed, truth, np.nan)
             rows, columns = np.nonzero(~observed)

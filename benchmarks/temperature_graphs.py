@@ -14,7 +14,7 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import BayesianRidge
 
-from held_out import data_file, fit_seconds, percent, say
+from held_out import FIRST_SEED, data_file, fit_seconds, fresh, percent, say
 from lgmd import LGMD, LGMDPlus
 from lgmd.graphs import PriorGraph, candidates
 from lgmd.metrics import rmse
@@ -77,18 +77,18 @@ def main(shares: tuple[float, ...] = SHARES, n_masks: int = 5, n_imputed: int = 
         rivals = []
         for k in (20, 40):
             errors: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
-            for seed in range(n_masks):
+            for mask, seed in enumerate(fresh(n_masks)):
                 observed = np.random.default_rng(seed).random(truth.shape) < share
                 table = np.where(observed, truth, np.nan)
                 for name, setting in graphs(latitude, longitude, truth.shape[1], seed).items():
-                    if name == "both random" and seed >= n_random:
+                    if name == "both random" and mask >= n_random:
                         continue
                     model = LGMD(k, allow_empty=True, **setting)
                     seconds = fit_seconds(model, table)
                     errors[name].append((rmse(truth[~observed], model.reconstruct()[~observed]), seconds))
                     if name == "defaults" and share == 0.5:
                         lengths.append(distances(model, latitude, longitude))
-                if k == 20 and seed < n_imputed:
+                if k == 20 and mask < n_imputed:
                     filled, seconds = impute(table)
                     rivals.append((rmse(truth[~observed], filled[~observed]), seconds))
                 figures = ", ".join(f"{each[-1][0]:.3f}" for each in errors.values())
@@ -107,7 +107,7 @@ def main(shares: tuple[float, ...] = SHARES, n_masks: int = 5, n_imputed: int = 
 
 def plus(truth: np.ndarray) -> list[str]:
     """Time of LGMD+ to convergence."""
-    observed = np.random.default_rng(0).random(truth.shape) < 0.5
+    observed = np.random.default_rng(FIRST_SEED).random(truth.shape) < 0.5
     lines = ["| LGMD+ to convergence, k = 20 | seconds | iterations | RMSE of hidden entries |", "|---|---|---|---|"]
     for inference in ("variational", "map"):
         penalty = {"sample_penalty": 2.0, "feature_penalty": 2.0} if inference == "map" else {}
