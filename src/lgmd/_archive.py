@@ -1,21 +1,19 @@
 """Files of arrays with a JSON header: numpy's ``.npz``, without pickle, written in one move.
 
-Models and checkpoints share this form. A file is first written under a temporary name beside its place, so that an
-interrupted run leaves the old file or the new one, never half of one.
+Models and checkpoints share this form.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import tempfile
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from lgmd._files import replacing
 from lgmd._typing import Array
 
 __all__ = ["ArchiveError", "add_matrix", "read_archive", "take_matrix", "write_archive"]
@@ -40,22 +38,11 @@ def write_archive(path: str | os.PathLike[str], header: dict[str, Any], arrays: 
     """
     if _HEADER in arrays or _NAMES in header:
         raise ValueError(f"the array name {_HEADER!r} and the header key {_NAMES!r} are taken")
-    target = Path(path)
     text = np.frombuffer(json.dumps({**header, _NAMES: list(arrays)}).encode(), dtype=np.uint8)
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            with zipfile.ZipFile(file, "w") as archive:
-                for name, array in {_HEADER: text, **arrays}.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                        np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for name, array in {_HEADER: text, **arrays}.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
 
 
 def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -114,9 +101,3 @@ def take_matrix(arrays: dict[str, Array], name: str) -> scipy.sparse.csr_array:
     except (IndexError, TypeError, ValueError) as error:
         raise ArchiveError(f"its matrix {name!r} is damaged ({error})") from error
     return matrix
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

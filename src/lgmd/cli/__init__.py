@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lgmd.cli.demo import demo
+from lgmd.cli.reproduce import reproduce
 from lgmd.exceptions import LGMDError
 
 __all__ = ["app", "main"]
@@ -37,6 +38,7 @@ def _options(
 
 
 app.command()(demo)
+app.command()(reproduce)
 
 
 def main() -> None:

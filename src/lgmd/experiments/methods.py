@@ -1,0 +1,70 @@
+"""The methods that the paper compares, by the names that stand in its tables."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from lgmd._typing import FloatArray
+from lgmd.estimators import DGRMD, LGMD, PMF, LGMDPlus
+from lgmd.estimators.factorization import Factorization
+from lgmd.exceptions import ConvergenceWarning
+from lgmd.graphs import ThresholdGraph
+from lgmd.tuning import tune
+
+__all__ = ["DEFAULTS", "TUNED", "default_method", "fit", "penalties", "principal_components", "tuned_method"]
+
+TUNED = ("PMF", "dGRMD", "LGMD, MAP")
+"""Methods by MAP whose penalties are chosen on held-out entries, as the paper does."""
+
+DEFAULTS = ("LGMD", "LGMD+")
+"""Methods that run as they come, by variational inference; nothing is tuned."""
+
+
+def tuned_method(name: str, n_components: int, **settings: Any) -> Factorization:
+    """A method by MAP before its penalties are known."""
+    settings = {"inference": "map", **settings}
+    match name:
+        case "PMF":
+            return PMF(n_components, **settings)
+        case "dGRMD":
+            return DGRMD(n_components, **settings)
+        case "LGMD, MAP":
+            # The paper's closed form, with the share of edges held fixed.
+            return LGMD(
+                n_components, **{"sample_graph": ThresholdGraph(), "feature_graph": ThresholdGraph()} | settings
+            )
+        case "GRMD-real, MAP":
+            return LGMD(n_components, **settings)
+    raise ValueError(f"no method is called {name!r}")
+
+
+def default_method(name: str, n_components: int, **settings: Any) -> Factorization:
+    """A method as it comes."""
+    return {"LGMD": LGMD, "LGMD+": LGMDPlus, "GRMD-real": LGMD}[name](n_components, **settings)
+
+
+def penalties(
+    model: Factorization, table: FloatArray | scipy.sparse.coo_array, n_trials: int, seed: int
+) -> dict[str, Any]:
+    """Penalties that are best on held-out entries of the table itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return dict(tune(model, table, n_trials, refit=False, random_state=seed).best_params_)
+
+
+def fit(model: Factorization, table: FloatArray | scipy.sparse.coo_array) -> Factorization:
+    """Fit; a run that ends at its last iteration is as good as any here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(table)
+
+
+def principal_components(table: FloatArray, n_components: int) -> tuple[FloatArray, FloatArray]:
+    """Factors of the truncated singular value decomposition, nothing centred: the paper's PCA."""
+    left, singular, right = np.linalg.svd(table, full_matrices=False)
+    root = np.sqrt(singular[:n_components])
+    return left[:, :n_components] * root, right[:n_components].T * root
