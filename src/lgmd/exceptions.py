@@ -10,6 +10,7 @@ __all__ = [
     "InvalidGraphError",
     "InvalidParameterError",
     "LGMDError",
+    "MissingDataError",
     "ModelFileError",
 ]
 
@@ -20,6 +21,10 @@ class LGMDError(Exception):
 
 class InvalidDataError(LGMDError, ValueError):
     """The table cannot be decomposed as it is."""
+
+
+class MissingDataError(LGMDError, FileNotFoundError):
+    """A data set is not where it was looked for; the message says how to get it."""
 
 
 class InvalidParameterError(LGMDError, ValueError):

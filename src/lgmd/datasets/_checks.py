@@ -1,4 +1,4 @@
-"""Checks of what callers pass to the generators, and the one way to a random generator."""
+"""Checks of what callers pass to the generators, beyond ``lgmd._validation``: intervals, and sources of chance."""
 
 import math
 from collections.abc import Collection
@@ -26,7 +26,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     )
 
 
-def check_count(name: str, value: Any, *, at_most: int | None = None, reason: str = "") -> int:
+def check_count(value: Any, name: str, *, at_most: int | None = None, reason: str = "") -> int:
     """Return `value` as an int if it is a whole number from 1 to `at_most`."""
     if _is_whole(value) and value >= 1 and (at_most is None or value <= at_most):
         return int(value)
@@ -35,8 +35,8 @@ def check_count(name: str, value: Any, *, at_most: int | None = None, reason: st
 
 
 def check_real(
-    name: str,
     value: Any,
+    name: str,
     low: float,
     high: float,
     *,
@@ -56,7 +56,7 @@ def check_real(
     )
 
 
-def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
+def check_choice(value: Any, name: str, choices: Collection[str]) -> str:
     """Return `value` if it is one of the names in `choices`."""
     if isinstance(value, str) and value in choices:
         return value

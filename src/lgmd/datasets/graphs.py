@@ -58,9 +58,9 @@ def random_precision(
     csr_array of shape (n_nodes, n_nodes)
         The precision matrix.
     """
-    n_nodes = check_count("n_nodes", n_nodes)
-    edge_density = check_real("edge_density", edge_density, 0, 1)
-    strength = check_real("strength", strength, 0, 1, closed="neither")
+    n_nodes = check_count(n_nodes, "n_nodes")
+    edge_density = check_real(edge_density, "edge_density", 0, 1)
+    strength = check_real(strength, "strength", 0, 1, closed="neither")
     check_invertible_size(n_nodes, "random_precision")
     rng = as_generator(random_state)
     n_pairs = n_nodes * (n_nodes - 1) // 2
@@ -100,9 +100,9 @@ def block_precision(
     csr_array of shape (n_nodes, n_nodes)
         The precision matrix.
     """
-    n_nodes = check_count("n_nodes", n_nodes)
-    edge_density = check_real("edge_density", edge_density, 0, 1)
-    correlation = check_real("correlation", correlation, 0, 1, closed="neither")
+    n_nodes = check_count(n_nodes, "n_nodes")
+    edge_density = check_real(edge_density, "edge_density", 0, 1)
+    correlation = check_real(correlation, "correlation", 0, 1, closed="neither")
     spread = min(correlation, 1 - correlation) / 3
     shared = as_generator(random_state).uniform(correlation - spread, correlation + spread, size=n_nodes)
     block_size = edge_density * (n_nodes - 1) + 1
@@ -136,9 +136,9 @@ def geometric_precision(
     csr_array of shape (n_nodes, n_nodes)
         The precision matrix. Its edges are negative entries, as in a Laplacian.
     """
-    n_nodes = check_count("n_nodes", n_nodes)
-    edge_density = check_real("edge_density", edge_density, 0, 1)
-    ridge = check_real("ridge", ridge, 0, np.inf, closed="neither", advice="Without it a Laplacian is singular.")
+    n_nodes = check_count(n_nodes, "n_nodes")
+    edge_density = check_real(edge_density, "edge_density", 0, 1)
+    ridge = check_real(ridge, "ridge", 0, np.inf, closed="neither", advice="Without it a Laplacian is singular.")
     check_invertible_size(n_nodes, "geometric_precision")
     points = as_generator(random_state).random((n_nodes, 2))
     if n_nodes == 1:
@@ -176,8 +176,8 @@ def chain_precision(n_nodes: int, *, correlation: float = 0.9) -> SparseGraph:
     csr_array of shape (n_nodes, n_nodes)
         The precision matrix.
     """
-    n_nodes = check_count("n_nodes", n_nodes)
-    correlation = check_real("correlation", correlation, -1, 1, closed="neither")
+    n_nodes = check_count(n_nodes, "n_nodes")
+    correlation = check_real(correlation, "correlation", -1, 1, closed="neither")
     if n_nodes == 1:
         return identity_precision(1)
     diagonal = np.full(n_nodes, 1 + correlation**2)
@@ -201,7 +201,7 @@ def identity_precision(n_nodes: int) -> SparseGraph:
     csr_array of shape (n_nodes, n_nodes)
         The identity.
     """
-    return sparse.eye_array(check_count("n_nodes", n_nodes), format="csr")
+    return sparse.eye_array(check_count(n_nodes, "n_nodes"), format="csr")
 
 
 #: Families by name, as functions of the number of nodes, the edge density and a random generator.

@@ -133,14 +133,14 @@ def make_matrix_normal(
     >>> make_matrix_normal(60, 40, rank=3, missing=0.25, random_state=0)
     MatrixNormalData(60 x 40, rank 3, 600 of 2,400 entries missing, noise variance 0.2641)
     """
-    n_samples = check_count("n_samples", n_samples)
-    n_features = check_count("n_features", n_features)
+    n_samples = check_count(n_samples, "n_samples")
+    n_features = check_count(n_features, "n_features")
     smaller_side = min(n_samples, n_features)
-    rank = check_count("rank", rank, at_most=smaller_side, reason=", the smaller side of the table")
-    edge_density = check_real("edge_density", edge_density, 0, 1)
-    noise = check_real("noise", noise, 0, np.inf, closed="left")
-    missing = check_real("missing", missing, 0, 1, closed="left", advice="Pass a share, such as 0.2 for 20 %.")
-    missing_pattern = check_choice("missing_pattern", missing_pattern, PATTERNS)
+    rank = check_count(rank, "rank", at_most=smaller_side, reason=", the smaller side of the table")
+    edge_density = check_real(edge_density, "edge_density", 0, 1)
+    noise = check_real(noise, "noise", 0, np.inf, closed="left")
+    missing = check_real(missing, "missing", 0, 1, closed="left", advice="Pass a share, such as 0.2 for 20 %.")
+    missing_pattern = check_choice(missing_pattern, "missing_pattern", PATTERNS)
     rng = as_generator(random_state)
 
     A = _resolve_graph(sample_graph, n_samples, edge_density, rng, name="sample_graph", nodes="rows")
@@ -175,7 +175,7 @@ def _resolve_graph(
 ) -> SparseGraph:
     """Return the precision that `graph` names or is."""
     if isinstance(graph, str):
-        return FAMILIES[check_choice(name, graph, FAMILIES)](n_nodes, edge_density, rng)
+        return FAMILIES[check_choice(graph, name, FAMILIES)](n_nodes, edge_density, rng)
     precision = as_symmetric(graph, name)
     found = precision.shape[0]
     if found != n_nodes:

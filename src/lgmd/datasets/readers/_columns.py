@@ -1,0 +1,106 @@
+"""Comma-separated files as columns of text, so that a wrong value can be named with its line."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lgmd._typing import Array, FloatArray, IntArray
+from lgmd.datasets.readers._files import malformed
+from lgmd.datasets.readers._stations import Station
+from lgmd.exceptions import InvalidDataError
+
+__all__ = ["TextTable", "read_table"]
+
+_DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)")
+
+
+@dataclass(frozen=True, eq=False)
+class TextTable:
+    """Columns of text by name, and the line of the file that each row comes from; blank lines are left out."""
+
+    path: Path
+    columns: dict[str, Array]
+    lines: IntArray
+
+    def require(self, names: Sequence[str], kind: str) -> None:
+        """Raise unless the columns are there."""
+        for name in names:
+            if name not in self.columns:
+                raise malformed(self.path, 1, f"there is no column {name}", f"{kind} has {', '.join(names)}")
+
+    def numbers(self, name: str) -> FloatArray:
+        """Return the numbers of a column; an empty field is NaN."""
+        try:
+            return np.array(
+                [float(text) if text.strip() else math.nan for text in self.columns[name]], dtype=np.float64
+            )
+        except ValueError:
+            for line, text in zip(self.lines, self.columns[name], strict=True):
+                if text.strip() and not _is_number(text):
+                    raise malformed(self.path, line, f"{name} is {text!r}", "a number was expected") from None
+            raise
+
+    def days(self, name: str) -> IntArray:
+        """Return days since 1970-01-01 of dates written 2018-01-31 or 20180131."""
+        matches = [_DATE.fullmatch(text) for text in self.columns[name]]
+        days = np.empty(len(matches), dtype=np.int64)
+        for row, match in enumerate(matches):
+            try:
+                days[row] = np.datetime64("-".join(match.groups() if match else ("no date",)), "D").astype(np.int64)
+            except ValueError:
+                text = self.columns[name][row]
+                raise malformed(
+                    self.path, self.lines[row], f"{name} is {text!r}", "a date such as 2018-01-31 was expected"
+                ) from None
+        return days
+
+    def station(self, row: int) -> Station:
+        """Return name and place of the station of a row, as NOAA's tables give them."""
+        name = str(self.columns["NAME"][row]).strip() if "NAME" in self.columns else ""
+        state = re.search(r", ([A-Z]{2}) US$", name)
+        place = [
+            float(TextTable(self.path, {axis: self.columns[axis][[row]]}, self.lines[[row]]).numbers(axis)[0])
+            if axis in self.columns
+            else math.nan
+            for axis in ("LATITUDE", "LONGITUDE", "ELEVATION")
+        ]
+        return Station(name, state[1] if state else "", *place)
+
+
+def read_table(content: bytes, path: Path, names: list[str] | None = None) -> TextTable:
+    """
+    Table of a comma-separated file; without `names` the first line names the columns.
+
+    Raises
+    ------
+    InvalidDataError
+        If it is empty, a line has too many fields, or the text is not UTF-8.
+    """
+    import pandas as pd
+
+    header: Any = {"header": 0} if names is None else {"header": None, "names": names}
+    options: Any = {"dtype": str, "na_filter": False, "skip_blank_lines": False, "index_col": False, **header}
+    try:
+        frame = pd.read_csv(io.BytesIO(content), **options)
+    except ValueError as error:  # the parser's own error among them
+        raise InvalidDataError(f"{path} is no comma-separated table ({str(error).strip()}).") from error
+    texts = frame.to_numpy(dtype=object, na_value="")
+    filled = np.flatnonzero((texts != "").any(axis=1))
+    columns = {str(name): texts[filled, position] for position, name in enumerate(frame.columns)}
+    return TextTable(path, columns, filled + (2 if names is None else 1))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
