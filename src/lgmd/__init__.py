@@ -10,13 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lgmd import datasets, graphs, metrics
+    from lgmd import datasets, graphs, metrics, tuning
     from lgmd.estimators import DGRMD, GPCA, LGMD, PMF, LGMDImputer, LGMDPlus
 
-__all__ = ["DGRMD", "GPCA", "LGMD", "PMF", "LGMDImputer", "LGMDPlus", "datasets", "graphs", "metrics"]
+__all__ = ["DGRMD", "GPCA", "LGMD", "PMF", "LGMDImputer", "LGMDPlus", "datasets", "graphs", "metrics", "tuning"]
 __version__ = "0.1.0"
 
-_MODULES = ("datasets", "graphs", "metrics")
+_MODULES = ("datasets", "graphs", "metrics", "tuning")
 
 
 def __getattr__(name: str) -> Any:

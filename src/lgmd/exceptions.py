@@ -12,6 +12,7 @@ __all__ = [
     "LGMDError",
     "MissingDataError",
     "ModelFileError",
+    "TableError",
 ]
 
 
@@ -45,3 +46,7 @@ class ModelFileError(LGMDError, ValueError):
 
 class CheckpointError(LGMDError, ValueError):
     """A checkpoint belongs to other data or other settings, or is damaged."""
+
+
+class TableError(LGMDError, ValueError):
+    """A table cannot be read from a file, or written to one; the message names the file and the way out."""

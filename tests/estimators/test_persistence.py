@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from lgmd import DGRMD, GPCA, LGMD, PMF, LGMDImputer
 from lgmd._archive import read_archive, write_archive
-from lgmd.exceptions import InvalidParameterError, ModelFileError
+from lgmd.exceptions import CheckpointError, InvalidParameterError, ModelFileError
 from lgmd.factors import ConjugateGradientUpdate
 from lgmd.graphs import FixedGraph, KNNGraph, ThresholdGraph
 
@@ -243,3 +243,16 @@ def test_a_file_that_has_lost_its_posterior_is_refused(frame, tmp_path):
     write_archive(path, header | {"fitted": fitted}, arrays)
     with pytest.raises(ModelFileError, match="it has no posterior_"):
         LGMD.load(path)
+
+
+def test_a_function_that_makes_candidates_is_refused_by_files(frame, tmp_path):
+    def everyone(n):
+        return np.ones((n, n))
+
+    model = LGMD(2, sample_graph=ThresholdGraph(candidates=everyone), feature_graph="none", inference="map")
+    with pytest.raises(CheckpointError, match=r"Pass candidates as the adjacency"):
+        model.fit(frame, checkpoint=tmp_path / "run")
+    model.fit(frame)
+    with pytest.raises(InvalidParameterError, match=r"sample_graph\.candidates is a function.*Pass the adjacency"):
+        model.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())

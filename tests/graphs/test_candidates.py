@@ -318,7 +318,7 @@ def test_a_radius_is_positive(radius):
 
 @pytest.mark.parametrize("radius", [np.nan, np.inf, "1", None])
 def test_a_radius_is_a_number(radius):
-    with pytest.raises(InvalidParameterError, match="radius must be"):
+    with pytest.raises(InvalidParameterError, match=r"radius must be a (finite )?number, but is"):
         within([0.0, 1.0], radius)
 
 

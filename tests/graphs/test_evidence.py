@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from lgmd import LGMD
 from lgmd.datasets import make_matrix_normal
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 from lgmd.graphs import EvidenceGraph, FactorMoments, GraphEstimate, PriorGraph, Side, as_learner, candidates
@@ -85,6 +86,36 @@ def test_neither_do_columns_or_rows_of_different_size():
         X = rng.standard_normal((80, 20)) * np.exp(rng.standard_normal(20)) * np.exp(rng.standard_normal((80, 1)) / 2)
         found += learned(X).n_edges > 0
     assert found <= 2
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("k", [2, 5, 12])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_on_a_line_or_in_a_plane_have_no_graph(rank, k, dtype):
+    # On a line any two rows are alike or opposite, in held-out columns too.
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        rotated = (rng.standard_normal((40, rank)) @ rng.standard_normal((rank, k))).astype(dtype)
+        assert_no_graph(learned(rotated), 40)
+        round_off = np.finfo(dtype).eps * np.outer(rotated[:, 0], np.ones(k))
+        round_off[:, :rank] += rotated[:, :rank]
+        assert_no_graph(learned(round_off.astype(dtype), EvidenceGraph(neighbors=3)), 40)
+
+
+@pytest.mark.parametrize("k", [3, 5])
+def test_three_directions_are_enough_for_a_graph(k):
+    X = in_blocks(120, 3, np.random.default_rng(0), size=30) + np.repeat(10 * np.eye(4)[:, :3], 30, axis=0)
+    estimate = learned(np.hstack([X, np.zeros((120, k - 3))]))
+    rows, columns, _ = edges(estimate)
+    assert len(rows) > 60
+    assert np.mean(rows // 30 == columns // 30) > 0.9
+
+
+def test_a_table_of_rank_one_has_no_graph(rng):
+    table = np.outer(rng.standard_normal(40), rng.standard_normal(30))
+    model = LGMD(n_components=5, inference="map", intercept="none", random_state=0).fit(table)
+    for graph in (model.sample_graph_, model.feature_graph_):
+        np.testing.assert_array_equal(graph.toarray(), np.eye(graph.shape[0]))
 
 
 # Something
@@ -405,7 +436,8 @@ def test_a_rate_is_between_nothing_and_all(fdr):
     [
         (EvidenceGraph(fdr="0.1"), "fdr must be a number, but is '0.1'"),
         (EvidenceGraph(fdr=None), "fdr must be a number, but is None"),
-        (EvidenceGraph(fdr=np.nan), "fdr must be"),
+        (EvidenceGraph(fdr=np.nan), "^fdr must be a finite number, but is nan"),
+        (EvidenceGraph(fdr=-np.inf), "^fdr must be a finite number, but is -inf"),
         (EvidenceGraph(neighbors="many"), "neighbors must be 'auto' or an integer, but is 'many'"),
         (EvidenceGraph(neighbors=0), "neighbors must be at least 1, but is 0"),
         (EvidenceGraph(neighbors=2.5), "neighbors must be an integer, but is 2.5"),

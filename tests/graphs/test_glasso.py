@@ -192,6 +192,27 @@ def test_too_few_steps_give_a_warning_with_the_gap():
     assert 0 < above <= gap * 1.01  # the message has three digits
 
 
+@pytest.mark.parametrize(("k", "eta"), [(2, 0.3), (4, 0.1), (6, 0.02)])
+@pytest.mark.parametrize("max_iter", [1, 3])
+@pytest.mark.parametrize("penalize_diagonal", [False, True])
+def test_the_gap_is_finite_after_however_few_steps(k, eta, max_iter, penalize_diagonal):
+    S = rank_deficient(12, k)
+    with pytest.warns(ConvergenceWarning, match="objective is at most") as caught:
+        estimate = graphical_lasso(S, eta, max_iter=max_iter, penalize_diagonal=penalize_diagonal)
+    gap = float(str(caught[0].message).split("at most ")[1].split()[0])
+    above = estimate.objective - graphical_lasso(S, eta, max_iter=1000, penalize_diagonal=penalize_diagonal).objective
+    assert 0 < above <= gap * 1.01 < 10 * above
+
+
+def test_where_no_bound_is_known_the_warning_says_so():
+    # Not a covariance, and after one step nobody has noticed.
+    S = rank_deficient(12, 3) - 0.5 * np.eye(12) + 0.6 * np.diag(np.arange(12) == 0)
+    S[np.diag_indices(12)] = np.maximum(np.diag(S), 0.2)
+    with pytest.warns(ConvergenceWarning, match="how far the objective is from its minimum is not known yet") as caught:
+        graphical_lasso(S, 0.01, max_iter=1)
+    assert "inf" not in str(caught[0].message)
+
+
 @pytest.mark.parametrize("penalize_diagonal", [False, True])
 def test_components_too_large_get_the_closed_form_and_a_bound_on_its_error(monkeypatch, penalize_diagonal):
     X = np.random.default_rng(0).standard_normal((60, 8))
@@ -222,7 +243,10 @@ def test_components_too_large_get_the_closed_form_and_a_bound_on_its_error(monke
         (np.empty((0, 0)), 0.1, InvalidGraphError, "S is 0 x 0"),
         (np.eye(2), 0.0, InvalidParameterError, "eta must be positive, but is 0.0"),
         (np.eye(2), -0.1, InvalidParameterError, "eta must be positive, but is -0.1"),
-        (np.eye(2), np.nan, InvalidParameterError, "eta must be .* finite"),
+        (np.eye(2), np.nan, InvalidParameterError, "^eta must be a finite number, but is nan"),
+        (np.eye(2), -np.inf, InvalidParameterError, "^eta must be a finite number, but is -inf"),
+        ([[1, 0.5], [0.5]], 0.1, InvalidGraphError, "S has rows of different length"),
+        (np.ma.masked_greater(np.eye(3), 0.5), 0.1, InvalidGraphError, "S has 3 masked entries"),
         (np.eye(2), "0.1", InvalidParameterError, "eta must be a number"),
         (np.array([[1.0, -2.0], [-2.0, 1.0]]), 0.5, InvalidGraphError, "not a covariance matrix.*eigenvalue -1"),
     ],
@@ -244,6 +268,19 @@ def test_what_is_no_covariance_is_refused(S, eta, error, message):
 def test_options_that_make_no_sense_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         graphical_lasso(rank_deficient(), 0.3, **options)
+
+
+def test_a_mask_that_hides_nothing_changes_nothing():
+    S = rank_deficient()
+    plain, masked = (graphical_lasso(covariance, 0.3) for covariance in (S, np.ma.masked_array(S)))
+    np.testing.assert_array_equal(masked.precision.toarray(), plain.precision.toarray())
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["eta", "density"])
+def test_parameters_are_finite_numbers(name, value):
+    with pytest.raises(InvalidParameterError, match=f"^{name} must be a finite number, but is {value}"):
+        GraphicalLassoGraph(**{name: value}).validate()
 
 
 def test_a_negative_variance_is_refused_with_a_penalised_diagonal_too():

@@ -285,6 +285,14 @@ def test_rho_must_be_positive(rho):
         LaplacianGraph(rho=rho).validate()
 
 
+@pytest.mark.parametrize("rho", [np.nan, np.inf, -np.inf])
+def test_rho_is_a_finite_number(rho):
+    with pytest.raises(InvalidParameterError, match=f"^rho must be a finite number, but is {rho}"):
+        laplacian_precision(np.eye(3), rho)
+    with pytest.raises(InvalidParameterError, match=f"^rho must be a finite number, but is {rho}"):
+        LaplacianGraph(rho=rho).validate()
+
+
 @pytest.mark.parametrize(
     ("S", "message"),
     [
@@ -294,11 +302,41 @@ def test_rho_must_be_positive(rho):
         (np.diag([1.0, 0.0]), "not positive: 0 at 1"),
         (np.diag([1.0, -2.0]), "not positive: -2 at 1"),
         ([[1.0, 3.0], [3.0, 1.0]], "not positive semidefinite: the variance of variable 0 minus variable 1"),
+        ([[1.0, -3.0], [-3.0, 1.0]], "not positive semidefinite: it has the eigenvalue -2"),
+        (np.full((4, 4), -0.5) + 1.5 * np.eye(4), "not positive semidefinite: it has the eigenvalue -0.5"),
+        (np.ma.masked_greater(np.eye(3), 0.5), "S has 3 masked entries"),
     ],
 )
 def test_what_is_no_covariance_is_refused(S, message):
     with pytest.raises(InvalidGraphError, match=message):
         laplacian_precision(S, 0.1)
+
+
+def opposed(n, excess):
+    """Equal negative correlations between all, beyond the most that a covariance can have."""
+    return np.full((n, n), -(1 + excess) / (n - 1)) + (1 + (1 + excess) / (n - 1)) * np.eye(n)
+
+
+def test_variables_of_any_unit_may_be_indefinite():
+    units = 10.0 ** np.arange(-4, 4)
+    S = opposed(8, 0.01) * units[:, None] * units
+    with pytest.raises(InvalidGraphError, match="not positive semidefinite"):
+        laplacian_precision(S, 0.1)
+
+
+@pytest.mark.parametrize("n", [2, 30, 200])
+def test_round_off_is_not_taken_for_a_negative_eigenvalue(rng, n):
+    for S in (opposed(n, 0), opposed(n, 0.2e-6), problem("random", n, rng).astype(np.float32), np.ones((n, n))):
+        assert laplacian_precision(S, 0.1, tol=1e-4).converged
+
+
+def test_with_candidates_only_their_covariances_matter():
+    chain = candidate_graphs.chain(6)
+    known = np.where(chain.toarray() | np.eye(6, dtype=bool), 0.8 ** np.abs(np.subtract.outer(range(6), range(6))), 0.0)
+    assert np.linalg.eigvalsh(known)[0] < -0.1
+    whole = 0.8 ** np.abs(np.subtract.outer(range(6), range(6)))
+    partial, complete = (laplacian_precision(S, 0.1, candidates=chain).precision for S in (known, whole))
+    np.testing.assert_array_equal(partial.toarray(), complete.toarray())
 
 
 def test_other_bad_input_is_refused(rng):
@@ -307,6 +345,9 @@ def test_other_bad_input_is_refused(rng):
         laplacian_precision(S, 0.1, candidates=np.ones((5, 5)))
     with pytest.raises(InvalidGraphError, match="start is 5 x 5, but S is 6 x 6"):
         laplacian_precision(S, 0.1, start=GraphEstimate.identity(5))
+    for start in (np.eye(6), scipy.sparse.eye_array(6), "cold"):
+        with pytest.raises(InvalidParameterError, match=f"start must be a GraphEstimate.*is a {type(start).__name__}"):
+            laplacian_precision(S, 0.1, start=start)
     with pytest.raises(InvalidGraphError, match="stops at 5,000 nodes"):
         laplacian_precision(scipy.sparse.eye_array(5001), 0.1)
     with pytest.raises(InvalidParameterError, match="max_iter"):
@@ -399,7 +440,8 @@ def test_neighbours_as_candidates_cost_little(rng, monkeypatch):
 @pytest.mark.slow
 def test_a_giant_component_of_fifty_thousand_nodes_finishes(rng):
     n = 50_000
-    estimate = LaplacianGraph().learn(FactorMoments(autoregressive(n, 20, rng)), GraphEstimate.identity(n))
+    learner = LaplacianGraph(n_neighbors=5)
+    estimate = learner.learn(FactorMoments(autoregressive(n, 20, rng)), GraphEstimate.identity(n))
     _, labels = scipy.sparse.csgraph.connected_components(estimate.precision)
     assert np.bincount(labels).max() > 0.99 * n
-    assert estimate.n_edges < 20 * n
+    assert estimate.n_edges < 5 * n

@@ -104,7 +104,8 @@ def test_learners_refuse_parameters_that_make_no_sense(learner, message):
 
 
 def test_names_objects_and_matrices_become_learners():
-    assert as_learner("none", "sample_graph") == NoGraph()
+    assert as_learner(np.eye(3), "sample_graph") == FixedGraph(np.eye(3)) != FixedGraph(2 * np.eye(3))
+    assert as_learner("none", "sample_graph") == NoGraph() != KNNGraph()
     assert as_learner(None, "sample_graph") == NoGraph()
     assert as_learner("knn", "sample_graph") == KNNGraph()
     assert as_learner(ThresholdGraph(eta=0.2), "sample_graph") == ThresholdGraph(eta=0.2)

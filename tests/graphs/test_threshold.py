@@ -145,8 +145,10 @@ def test_threshold_precision_accepts_a_singular_covariance(rng):
         (np.array([[1, 0.5], [0.2, 1]]), 0.1, InvalidGraphError, "S is not symmetric"),
         (np.array([[1, 0], [0, 0.0]]), 0.1, InvalidGraphError, "S has a diagonal entry that is not positive: 0 at 1"),
         (np.array([[1, np.nan], [np.nan, 1]]), 0.1, InvalidGraphError, "NaN"),
-        (np.eye(2), -0.1, InvalidParameterError, "eta must not be negative and must be finite, but is -0.1"),
-        (np.eye(2), np.nan, InvalidParameterError, "eta must not be negative"),
+        (np.eye(2), -0.1, InvalidParameterError, "eta must be positive, but is -0.1: every pair would be an edge"),
+        (np.eye(2), 0, InvalidParameterError, "eta must be positive, but is 0: every pair would be an edge"),
+        (np.eye(2), np.nan, InvalidParameterError, "^eta must be a finite number, but is nan"),
+        (np.ma.masked_greater(np.eye(3), 0.5), 0.1, InvalidGraphError, "S has 3 masked entries"),
     ],
 )
 def test_threshold_precision_refuses_what_is_no_covariance(S, eta, error, message):

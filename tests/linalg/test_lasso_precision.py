@@ -85,6 +85,24 @@ def test_steps_lower_the_objective_and_bound_the_distance_to_the_minimum():
     assert values[0] > values[-1] + 1
 
 
+@pytest.mark.parametrize("restricted", [False, True])
+def test_the_duality_gap_of_any_precision_is_finite_and_a_bound(restricted):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((15, 2))
+    S = X @ X.T / 2
+    allowed = np.abs(np.subtract.outer(np.arange(15), np.arange(15))) < 5 if restricted else None
+    minimum = lasso_precision(S, 0.1, allowed=allowed, max_iter=1000).objective
+    for max_iter in (1, 2, 4, 8):
+        found = lasso_precision(S, 0.1, allowed=allowed, max_iter=max_iter)
+        gap = duality_gap(S, 0.1, found.precision, found.covariance, allowed)
+        assert found.objective - minimum <= gap < 100
+
+
+def test_what_is_no_covariance_has_no_duality_gap():
+    S = np.array([[1.0, -2.0], [-2.0, 1.0]])
+    assert duality_gap(S, 0.5, np.eye(2), np.eye(2)) == np.inf
+
+
 def test_the_duality_gap_closes():
     S, eta = covariance_of("block", 40)
     found = lasso_precision(S, eta, tol=1e-8)

@@ -129,6 +129,11 @@ def _encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
         array = np.asarray(value)
         arrays[name] = array.astype(str) if array.dtype == object else array
         return {"type": "array", "name": name, "object": array.dtype == object}
+    if callable(value) and name.endswith(".candidates"):
+        raise InvalidParameterError(
+            f"{name.removeprefix('parameter.')} is a function, which cannot be written to a file. Pass the adjacency "
+            "that it makes, candidates=function(n) with n the number of nodes, and fit again."
+        )
     raise InvalidParameterError(
         f"{name} is a {type(value).__name__}, which cannot be written to a file. Set it to a plain value before saving."
     )

@@ -141,14 +141,20 @@ class FactorMoments:
 
         Dense: for one connected component at a time.
         """
-        mean, unit = self.mean[nodes].astype(np.float64), self._unit[nodes]
-        i, j = np.triu_indices(len(nodes), 1)
-        products = mean @ mean.T
-        covariance = self.cross_covariance(nodes[i], nodes[j])
-        products[i, j] += covariance
-        products[j, i] += covariance
+        products, unit = self.block_moments(nodes), self._unit[nodes]
         products *= unit[:, None] * unit
         np.fill_diagonal(products, 1.0)
+        return products
+
+    def block_moments(self, nodes: IntArray) -> FloatArray:
+        """Expected products of each two of some rows, dense; on the diagonal without the rows' variances."""
+        mean = self.mean[nodes].astype(np.float64)
+        products = mean @ mean.T
+        if self.cross is not None:
+            i, j = np.triu_indices(len(nodes), 1)
+            covariance = self.cross_covariance(nodes[i], nodes[j])
+            products[i, j] += covariance
+            products[j, i] += covariance
         return products
 
     def pair_correlations(self, rows: IntArray, others: IntArray) -> FloatArray:
@@ -174,8 +180,9 @@ class FactorMoments:
 class GraphLearner(ABC):
     """Makes the graph of one side.
 
-    A learner is a value: frozen parameters, no state. :meth:`start` is called once with the table, :meth:`learn` each
-    time the factors have settled.
+    A learner is a value: frozen parameters, no state, equal to another with equal parameters. :meth:`start` is called
+    once with the table, :meth:`learn` each time the factors have settled. Learners are dataclasses that say
+    ``eq=False``, since the comparison a dataclass writes for itself cannot compare matrices.
     """
 
     #: How often, at most, it is worth learning the graph from the factors; never for graphs that do not depend on them.
@@ -195,3 +202,23 @@ class GraphLearner(ABC):
     def parameters(self) -> dict[str, Any]:
         """Constructor parameters by name."""
         return {item.name: getattr(self, item.name) for item in fields(self)} if is_dataclass(self) else {}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GraphLearner) or type(other) is not type(self):
+            return NotImplemented
+        if not is_dataclass(type(self)):  # its parameters are not known here
+            return self is other
+        mine, theirs = self.parameters(), other.parameters()
+        return all(_same(mine[name], theirs[name]) for name in mine)
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(value for value in self.parameters().values() if isinstance(value, int | float))))
+
+
+def _same(one: Any, other: Any) -> bool:
+    sparse = [scipy.sparse.issparse(value) for value in (one, other)]
+    if any(sparse):
+        return all(sparse) and one.shape == other.shape and (one != other).nnz == 0
+    if hasattr(one, "__array__") or hasattr(other, "__array__"):
+        return bool(np.array_equal(one, other))
+    return bool(one == other)

@@ -21,12 +21,14 @@ import scipy.sparse
 from scipy.spatial import cKDTree
 
 from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
-from lgmd._validation import check_integer, check_real
+from lgmd._validation import check_integer
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
-from lgmd.graphs.base import GraphLearner, Side
+from lgmd.graphs.base import Side
+from lgmd.graphs.laplacians import adjacency_of
+from lgmd.graphs.parameters import check_positive
 from lgmd.linalg.threads import available_threads
 
-__all__ = ["CandidateLearner", "candidate_pairs", "chain", "check_candidates", "nearest", "union", "within"]
+__all__ = ["candidate_pairs", "chain", "check_candidates", "nearest", "union", "within"]
 
 # Mean radius, in kilometres.
 _EARTH = 6371.0088
@@ -79,31 +81,6 @@ def check_candidates(candidates: Any, n: int, side: Side) -> tuple[IntArray, Int
     return _upper(pattern)
 
 
-class CandidateLearner(GraphLearner):
-    """A learner whose parameters may be matrices: still a value, equal to another with equal parameters.
-
-    Its dataclass says ``eq=False``, since the comparison a dataclass writes for itself cannot compare matrices.
-    """
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CandidateLearner) or type(other) is not type(self):
-            return NotImplemented
-        mine, theirs = self.parameters(), other.parameters()
-        return all(_same(mine[name], theirs[name]) for name in mine)
-
-    def __hash__(self) -> int:
-        return hash((type(self), *(value for value in self.parameters().values() if isinstance(value, int | float))))
-
-
-def _same(one: Any, other: Any) -> bool:
-    sparse = [scipy.sparse.issparse(value) for value in (one, other)]
-    if any(sparse):
-        return all(sparse) and one.shape == other.shape and (one != other).nnz == 0
-    if hasattr(one, "__array__") or hasattr(other, "__array__"):
-        return bool(np.array_equal(one, other))
-    return bool(one == other)
-
-
 def chain(order: Any, lag: int = 1) -> SparseGraph:
     """Nodes next to each other in an order: days, years, positions along a line.
 
@@ -150,8 +127,7 @@ def within(coordinates: Any, radius: float, *, geographic: bool = False) -> Spar
     csr_array of bool, shape (n, n)
         Symmetric. Found with a k-d tree: no n x n array.
     """
-    if not check_real(radius, "radius", minimum=-np.inf) > 0:
-        raise InvalidParameterError(f"radius must be positive, but is {radius}.")
+    check_positive(radius, "radius")
     points = _points(coordinates, geographic)
     n = len(points)
     # On a sphere nearest along the surface is nearest along the chord.
@@ -280,9 +256,7 @@ def _ordered(n: int, rows: IntArray, columns: IntArray) -> tuple[IntArray, IntAr
 
 def _symmetric(n: int, rows: IntArray, columns: IntArray) -> SparseGraph:
     """The boolean adjacency with these pairs, in canonical form."""
-    joined = np.ones(2 * len(rows), dtype=bool)
-    ends = (np.concatenate([rows, columns]), np.concatenate([columns, rows]))
-    adjacency = scipy.sparse.csr_array((joined, ends), shape=(n, n))
+    adjacency = adjacency_of(n, rows, columns)
     adjacency.sum_duplicates()
     return adjacency
 

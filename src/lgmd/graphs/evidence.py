@@ -16,14 +16,15 @@ import scipy.optimize
 import scipy.sparse
 
 from lgmd._typing import Array, FloatArray, IntArray
-from lgmd._validation import as_symmetric, check_integer, check_real
+from lgmd._validation import as_symmetric, check_integer
 from lgmd.exceptions import InvalidParameterError
-from lgmd.graphs.base import FactorMoments, GraphEstimate, Side
-from lgmd.graphs.candidates import CandidateLearner, candidate_pairs, check_candidates
+from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side
+from lgmd.graphs.candidates import candidate_pairs, check_candidates
 from lgmd.graphs.neighborhoods import ALL_ROWS, Agreement, Neighborhoods, NeighborhoodSearch, equal_columns
+from lgmd.graphs.parameters import check_finite
 from lgmd.graphs.prior import PriorGraph, given_edges
 from lgmd.graphs.strength import WeightedGraph, best_ratio, scaled
-from lgmd.linalg.logdet import log_determinant
+from lgmd.linalg.logdet import Spectrum, log_determinant
 from lgmd.linalg.marginals import marginal_variances
 from lgmd.observed import Observed
 
@@ -36,6 +37,10 @@ _NEIGHBORS = (1, 2, 3, 5, 8)
 # many.
 _PARTS, _PARTS_OF_MANY, _SOME_ROWS = 10, 5, 1000
 
+# Directions in which rows have to differ: on a line any two are alike or opposite, and in a plane one column says most
+# of what the other does. A direction this much smaller than the largest is round-off, also in single precision.
+_FEWEST, _ROUND_OFF = 3, 1e-6
+
 # Correlation in columns not looked at, as it is and in standard errors, below which there is no graph.
 _WEAKEST, _DEVIATIONS = 0.12, 3.0
 
@@ -44,13 +49,19 @@ class _Finding(NamedTuple):
     """A graph, how alike its neighbours are thought to be, and what that explains of a column, in nats."""
 
     graph: WeightedGraph
+    values: Spectrum
     roughness: float
     ratio: float
     gain: float
 
+    def precision(self) -> GraphEstimate:
+        # A quadrature is good enough to compare sets of edges, but not for the log-determinant of the one that stays.
+        values = self.values if self.values.is_exact else self.graph.spectrum()
+        return self.graph.precision(self.ratio, values)
+
 
 @dataclass(frozen=True, eq=False)
-class EvidenceGraph(CandidateLearner):
+class EvidenceGraph(GraphLearner):
     r"""The graph that the factor shows, with a strength that is learned; no edge where it shows none.
 
     Edges join each row to its nearest in the correlation of the factor's columns. Sets of edges compete: the nearest
@@ -92,7 +103,7 @@ class EvidenceGraph(CandidateLearner):
 
     def validate(self) -> None:
         """Check ``fdr`` and ``neighbors``."""
-        if not 0 < check_real(self.fdr, "fdr", minimum=-np.inf) < 1:
+        if not 0 < check_finite(self.fdr, "fdr") < 1:
             raise InvalidParameterError(f"fdr is a share of false edges, so it must be in (0, 1), but is {self.fdr}.")
         if isinstance(self.neighbors, str):
             if self.neighbors != "auto":
@@ -115,14 +126,14 @@ class EvidenceGraph(CandidateLearner):
             return self._beside_prior(found, moments, previous)
         if found is None:
             return GraphEstimate.identity(len(moments.mean))
-        return found.graph.precision(found.ratio, found.graph.spectrum())
+        return found.precision()
 
     def _best(self, moments: FactorMoments) -> _Finding | None:
         n, k = moments.mean.shape
         sizes: tuple[int, ...] = _NEIGHBORS if self.neighbors == "auto" else (int(self.neighbors),)
         sizes = tuple(sorted({min(size, n - 1) for size in sizes if n > 1}))
         allowed = candidate_pairs(self.candidates, n)
-        if k < 2 or not sizes or (allowed is not None and not len(allowed[0])):
+        if not sizes or (allowed is not None and not len(allowed[0])) or _rank(moments) < _FEWEST:
             return None
         search = NeighborhoodSearch(moments, max(sizes), self.fdr, allowed)
         many = allowed is None and n > ALL_ROWS
@@ -144,7 +155,7 @@ class EvidenceGraph(CandidateLearner):
             return alone
         given = WeightedGraph.of_adjacency(as_symmetric(self.prior, "The prior graph"))
         if not alone.n_edges:
-            return found.graph.precision(found.ratio, found.graph.spectrum())
+            return found.precision()
         laplacians = (given.laplacian(), found.graph.laplacian())
         roughness = np.array([given.roughness(moments.centred()), found.roughness])
         identity = scipy.sparse.eye_array(given.n, format="csr")
@@ -200,5 +211,13 @@ def _finding(moments: FactorMoments, everything: Neighborhoods, chosen: Array, h
     if moments.variance is not None:
         alike = (alike + 2 * inside.correlation) / 3
     roughness = 2 * (1 - alike) * inside.squares / float(moments.squares().sum())
-    ratio, gain = best_ratio(n, graph.spectrum(rough=True), roughness)
-    return _Finding(graph, roughness, ratio, gain)
+    values = graph.spectrum(rough=True)
+    ratio, gain = best_ratio(n, values, roughness)
+    return _Finding(graph, values, roughness, ratio, gain)
+
+
+def _rank(moments: FactorMoments) -> int:
+    """Number of directions in which rows differ by more than round-off."""
+    mean = moments.mean.astype(np.float64)
+    lengths: FloatArray = np.sqrt(np.maximum(np.linalg.eigvalsh(mean.T @ mean), 0.0))
+    return int(np.count_nonzero(lengths > _ROUND_OFF * lengths[-1]))

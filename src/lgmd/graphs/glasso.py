@@ -14,11 +14,14 @@ import numpy as np
 import scipy.sparse
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
-from lgmd._validation import as_symmetric, check_integer, check_real
+from lgmd._validation import as_symmetric, check_integer
 from lgmd.exceptions import ConvergenceWarning, InvalidGraphError, InvalidParameterError
-from lgmd.graphs.base import FactorMoments, GraphEstimate, Side
-from lgmd.graphs.candidates import CandidateLearner, candidate_pairs, check_candidates
+from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side
+from lgmd.graphs.candidates import candidate_pairs, check_candidates
+from lgmd.graphs.covariances import as_covariance
+from lgmd.graphs.laplacians import adjacency_of
 from lgmd.graphs.lasso_components import LARGEST_EXACT, LassoProblem, LassoSolution, dense_block, solve_components
+from lgmd.graphs.parameters import check_eta_or_density, check_finite, check_positive
 from lgmd.linalg.pairs import Pairs, TooManyPairsError, pairs_above, strongest_pairs
 from lgmd.observed import Observed
 
@@ -92,17 +95,10 @@ def graphical_lasso(
     """
     _check_penalty(eta)
     check_integer(max_iter, "max_iter", minimum=1)
-    if not check_real(tol, "tol", minimum=-np.inf) > 0:
-        raise InvalidParameterError(f"tol must be positive, but is {tol}.")
-    covariance = _as_covariance(S)
+    check_positive(tol, "tol")
+    covariance = as_covariance(S, zero_variances=penalize_diagonal)
     n = covariance.shape[0]
-    variances = np.asarray(covariance.diagonal(), dtype=np.float64)
-    if not np.all(variances >= 0 if penalize_diagonal else variances > 0):
-        worst = int(np.argmin(variances))
-        raise InvalidGraphError(
-            f"S has a diagonal entry that is {'negative' if penalize_diagonal else 'not positive'}: "
-            f"{variances[worst]:.6g} at {worst}. Variances are positive; drop constant variables."
-        )
+    variances: FloatArray = covariance.diagonal()
     allowed = candidate_pairs(candidates, n)
     if penalize_diagonal:
         variances = variances + eta
@@ -127,7 +123,7 @@ def graphical_lasso(
 
 
 @dataclass(frozen=True, eq=False)
-class GraphicalLassoGraph(CandidateLearner):
+class GraphicalLassoGraph(GraphLearner):
     r"""The graphical lasso on the correlations of the factor's rows.
 
     Give ``eta`` or ``density``, or neither. Marginal variances are one, so the graph is at unit scale. Each graph is
@@ -166,8 +162,7 @@ class GraphicalLassoGraph(CandidateLearner):
 
     def validate(self) -> None:
         """Check that at most one of eta and density is given, and their ranges."""
-        if self.eta is not None and self.density is not None:
-            raise InvalidParameterError(f"Give eta or density, not both: found eta={self.eta}, density={self.density}.")
+        check_eta_or_density(self.eta, self.density)
         if self.penalize_diagonal:
             if self.eta is None:
                 raise InvalidParameterError(
@@ -175,12 +170,10 @@ class GraphicalLassoGraph(CandidateLearner):
                     "to fall."
                 )
             _check_penalty(self.eta)
-        elif self.eta is not None and not 0 < check_real(self.eta, "eta", minimum=-np.inf) < 1:
+        elif self.eta is not None and not 0 < check_finite(self.eta, "eta") < 1:
             raise InvalidParameterError(
                 f"eta is a correlation and a penalty, so it must be between 0 and 1, but is {self.eta}."
             )
-        if self.density is not None and not 0 <= check_real(self.density, "density", minimum=-np.inf) <= 1:
-            raise InvalidParameterError(f"density is a share, so it must be in [0, 1], but is {self.density}.")
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """No edge before a factor is known."""
@@ -295,10 +288,7 @@ class _SecondMoments:
         self.moments = moments
         self._k = moments.mean.shape[1]
         self.vectors = np.asarray(moments.mean / np.sqrt(moments.mean.dtype.type(self._k)))
-        squares = np.einsum("ij,ij->i", moments.mean, moments.mean, dtype=np.float64)
-        if moments.variance is not None:
-            squares = squares + moments.variance
-        self.variances: FloatArray = squares / self._k + eta
+        self.variances: FloatArray = moments.squares() / self._k + eta
 
     def pairs(self, rows: IntArray, columns: IntArray) -> FloatArray:
         mean = self.moments.mean
@@ -306,37 +296,14 @@ class _SecondMoments:
         return np.asarray((products + self.moments.cross_covariance(rows, columns)) / self._k)
 
     def block(self, nodes: IntArray) -> FloatArray:
-        mean = self.moments.mean[nodes].astype(np.float64)
-        products = mean @ mean.T
-        if self.moments.cross is not None:
-            i, j = np.triu_indices(len(nodes), 1)
-            covariance = self.moments.cross_covariance(nodes[i], nodes[j])
-            products[i, j] += covariance
-            products[j, i] += covariance
+        products = self.moments.block_moments(nodes)
         products /= self._k
         np.fill_diagonal(products, self.variances[nodes])
         return products
 
 
 def _check_penalty(eta: Any) -> None:
-    if not check_real(eta, "eta", minimum=-np.inf) > 0:
-        raise InvalidParameterError(
-            f"eta must be positive, but is {eta}: without a penalty a singular covariance has no precision."
-        )
-
-
-def _as_covariance(S: Any) -> Any:
-    """A symmetric float64 array, or a ``csr_array`` where S is sparse."""
-    if not scipy.sparse.issparse(S):
-        dense = np.asarray(S)
-        if dense.dtype.kind in "fiub" and dense.ndim == 2 and dense.shape[0] == dense.shape[1] > 0:
-            dense = dense.astype(np.float64)
-            if np.isfinite(dense).all() and np.abs(dense - dense.T).max() <= 1e-8 * np.abs(dense).max():
-                return (dense + dense.T) / 2
-    covariance = as_symmetric(S, "S")  # which says what is wrong
-    if covariance.shape[0] == 0:
-        raise InvalidGraphError("S is 0 x 0: a graph has at least one node.")
-    return covariance
+    check_positive(eta, "eta", "without a penalty a singular covariance has no precision")
 
 
 def _as_start(start: Any, n: int) -> SparseGraph | None:
@@ -369,9 +336,7 @@ def _known_pairs(
 ) -> Callable[[IntArray], FloatArray]:
     """Blocks of S from its values on the candidates: what stands elsewhere does not matter."""
     rows, columns = allowed
-    n = len(source.variances)
-    ends = (np.concatenate([rows, columns]), np.concatenate([columns, rows]))
-    known = scipy.sparse.csr_array((np.concatenate([values, values]), ends), shape=(n, n))
+    known = adjacency_of(len(source.variances), rows, columns, values)
 
     def block(nodes: IntArray) -> FloatArray:
         dense = dense_block(known, nodes)
@@ -409,10 +374,13 @@ def _warn_of(solution: LassoSolution, tol: float, max_iter: int) -> None:
     if solution.unfinished:
         residual = max(item.residual for item in solution.unfinished)
         gap = sum(item.gap for item in solution.unfinished)
+        bound = f"the objective is at most {gap:.3g} above its minimum"
+        if not np.isfinite(gap):
+            bound = "how far the objective is from its minimum is not known yet"
         parts.append(
             f"{len(solution.unfinished)} component(s) stopped after max_iter={max_iter} steps or at the level of "
-            f"round-off; the optimality residual {residual:.2g} is above tol={tol:g}, and the objective is at most "
-            f"{gap:.3g} above its minimum. Raise max_iter, tol or eta."
+            f"round-off; the optimality residual {residual:.2g} is above tol={tol:g}, and {bound}. Raise max_iter, tol "
+            "or eta."
         )
     if solution.approximated:
         largest = max(item.n_nodes for item in solution.approximated)

@@ -10,8 +10,8 @@ import scipy.sparse
 
 from lgmd._typing import FloatArray, IntArray
 from lgmd._validation import check_integer
-from lgmd.graphs.base import GraphEstimate, Side
-from lgmd.graphs.candidates import CandidateLearner, check_candidates
+from lgmd.graphs.base import GraphEstimate, GraphLearner, Side
+from lgmd.graphs.candidates import check_candidates
 from lgmd.graphs.laplacians import check_ridge, laplacian, unit_scale
 from lgmd.linalg.logdet import log_determinant
 from lgmd.linalg.neighbors import (
@@ -32,7 +32,7 @@ _PRIOR_COMPARISONS = 5.0
 
 
 @dataclass(frozen=True, eq=False)
-class KNNGraph(CandidateLearner):
+class KNNGraph(GraphLearner):
     r"""Laplacian of the nearest-neighbour graph of the rows, plus a ridge, at unit scale.
 
     Two rows are joined where one is among the ``n_neighbors`` nearest of the other; every edge has weight one. Rows

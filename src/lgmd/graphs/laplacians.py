@@ -1,4 +1,4 @@
-"""From adjacency matrices to precision matrices."""
+"""From edges to adjacency matrices, and from these to precision matrices."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from lgmd._typing import SparseGraph
-from lgmd._validation import check_real
-from lgmd.exceptions import InvalidParameterError
+from lgmd._typing import FloatArray, IntArray, SparseGraph
+from lgmd.graphs.parameters import check_positive
 
-__all__ = ["check_ridge", "laplacian", "unit_scale"]
+__all__ = ["adjacency_of", "check_ridge", "laplacian", "unit_scale"]
 
 
 def check_ridge(ridge: Any) -> None:
     """A positive number: a Laplacian alone is singular."""
-    if not check_real(ridge, "ridge", minimum=-np.inf) > 0:
-        raise InvalidParameterError(f"ridge must be positive, but is {ridge}: a Laplacian alone is singular.")
+    check_positive(ridge, "ridge", "a Laplacian alone is singular")
+
+
+def adjacency_of(n: int, rows: IntArray, columns: IntArray, values: FloatArray | None = None) -> SparseGraph:
+    """A symmetric matrix from its pairs, each given once; of booleans without values."""
+    ends = (np.concatenate([rows, columns]), np.concatenate([columns, rows]))
+    both = np.ones(2 * len(rows), dtype=bool) if values is None else np.concatenate([values, values])
+    return scipy.sparse.csr_array((both, ends), shape=(n, n))
 
 
 def laplacian(adjacency: SparseGraph) -> SparseGraph:

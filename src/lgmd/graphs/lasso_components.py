@@ -18,6 +18,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
+from lgmd.graphs.laplacians import adjacency_of
 from lgmd.graphs.threshold import closed_form
 from lgmd.linalg.cholesky import DENSE_LIMIT
 from lgmd.linalg.lasso_precision import UnboundedError, duality_gap, lasso_precision
@@ -108,7 +109,7 @@ def solve_components(problem: LassoProblem, start: SparseGraph | None, tol: floa
     components = _Components(problem)
     pieces = [components.closed_form(np.flatnonzero(components.is_exact))] if components.is_exact.any() else []
     unfinished, approximated, unbounded = [], [], None
-    adjacency = None if problem.allowed is None else _adjacency(len(problem.variances), *problem.allowed)
+    adjacency = None if problem.allowed is None else adjacency_of(len(problem.variances), *problem.allowed)
     by_newton = ~components.is_exact & (components.sizes <= LARGEST_EXACT)
     with blas_threads_worth(float(components.sizes[by_newton].max(initial=0)) ** 3):
         for component in np.flatnonzero(by_newton).tolist():
@@ -203,7 +204,7 @@ class _Components:
             logdet = log_determinant(at_unit_scale).value
         logdet -= float(np.log(variances).sum())
         diagonal = precision.diagonal()
-        covariances = _adjacency(m, pairs.rows, pairs.columns, pairs.values)
+        covariances = adjacency_of(m, pairs.rows, pairs.columns, pairs.values)
         fit = float(diagonal @ variances) + float(precision.multiply(covariances).sum())
         objective = fit - logdet + self._problem.eta * float(np.abs(precision.data).sum() - diagonal.sum())
         return _Piece(nodes, precision.tocoo(), logdet, objective)
@@ -219,7 +220,7 @@ class _Components:
         variances, m = self._problem.variances[nodes], len(nodes)
         bounds = []
         try:
-            thresholded = _adjacency(m, pairs.rows, pairs.columns, correlations) + scipy.sparse.eye_array(m)
+            thresholded = adjacency_of(m, pairs.rows, pairs.columns, correlations) + scipy.sparse.eye_array(m)
             value, standard_error = log_determinant(scipy.sparse.csr_array(thresholded))
             bounds.append(value - _STANDARD_ERRORS * standard_error + float(np.log(variances).sum()))
         except np.linalg.LinAlgError:
@@ -267,13 +268,6 @@ def _assembled(n: int, pieces: list[_Piece]) -> SparseGraph:
     precision = scipy.sparse.csr_array((np.concatenate(values), ends), shape=(n, n))
     precision.sort_indices()
     return precision
-
-
-def _adjacency(n: int, rows: IntArray, columns: IntArray, values: FloatArray | None = None) -> SparseGraph:
-    """A symmetric matrix from its upper triangle."""
-    ends = (np.concatenate([rows, columns]), np.concatenate([columns, rows]))
-    both = np.ones(2 * len(rows), dtype=bool) if values is None else np.concatenate([values, values])
-    return scipy.sparse.csr_array((both, ends), shape=(n, n))
 
 
 def dense_block(matrix: SparseGraph, nodes: IntArray) -> FloatArray:

@@ -11,6 +11,7 @@ from lgmd._typing import Array, FloatArray, IntArray
 from lgmd.graphs.base import FactorMoments
 from lgmd.graphs.strength import WeightedGraph
 from lgmd.linalg.nearest_vectors import nearest_vectors
+from lgmd.linalg.neighbors import ranked_pairs
 from lgmd.linalg.pairs import TooManyPairsError, pair_products, pairs_above
 
 __all__ = ["ALL_ROWS", "Agreement", "NeighborhoodSearch", "Neighborhoods", "equal_columns"]
@@ -206,12 +207,7 @@ def _ranked(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """The same for given pairs, each of which makes both ends neighbours."""
     scores = pair_products(vectors, rows, columns)
-    scores = np.abs(scores) if absolute else scores
-    own, other = np.concatenate([rows, columns]), np.concatenate([columns, rows])
-    order = np.lexsort((other, -np.concatenate([scores, scores]), own))
-    own, other = own[order], other[order]
-    first = np.flatnonzero(np.diff(own, prepend=-1))
-    return own, other, np.arange(len(own)) - np.repeat(first, np.diff(np.append(first, len(own))))
+    return ranked_pairs(rows, columns, -np.abs(scores) if absolute else -scores)
 
 
 def _p_values(cosines: FloatArray, sample_size: float) -> FloatArray:

@@ -21,10 +21,12 @@ import numpy as np
 import scipy.sparse
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
-from lgmd._validation import as_symmetric, check_integer, check_real
+from lgmd._validation import check_integer, check_real
 from lgmd.exceptions import ConvergenceWarning, InvalidGraphError, InvalidParameterError
-from lgmd.graphs.base import FactorMoments, GraphEstimate, Side
-from lgmd.graphs.candidates import CandidateLearner, candidate_pairs, check_candidates
+from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side
+from lgmd.graphs.candidates import candidate_pairs, check_candidates
+from lgmd.graphs.covariances import as_covariance, refuse_indefinite
+from lgmd.graphs.parameters import check_positive
 from lgmd.linalg.cholesky import DENSE_LIMIT
 from lgmd.linalg.laplacian_likelihood import LaplacianSolution, fit_laplacian
 from lgmd.linalg.logdet import log_determinant
@@ -84,7 +86,7 @@ def laplacian_precision(
     Parameters
     ----------
     S : array-like or sparse matrix of shape (n, n)
-        Covariance matrix; may be singular.
+        Covariance matrix; may be singular. With candidates, only its entries there and on the diagonal matter.
     rho : float
         Penalty, positive, in the units of S.
     sparse : bool, default=False
@@ -119,48 +121,29 @@ def laplacian_precision(
     _check_rho(rho)
     check_real(tol, "tol")
     check_integer(max_iter, "max_iter", minimum=1)
-    covariance = S if _is_plain(S) else as_symmetric(S, "S")
+    covariance = as_covariance(S)
     n = covariance.shape[0]
     if n > DENSE_LIMIT:
         raise InvalidGraphError(
             f"S is {n:,} x {n:,}, but the exact solver inverts dense matrices and stops at {DENSE_LIMIT:,} nodes. Use "
             "LaplacianGraph, which learns large graphs from factors."
         )
-    dense = covariance.toarray() if scipy.sparse.issparse(covariance) else covariance
+    dense = covariance if isinstance(covariance, np.ndarray) else covariance.toarray()
     variances = np.diag(dense)
-    if not np.all(variances > 0):
-        worst = int(np.argmin(variances))
-        raise InvalidGraphError(
-            f"S has a diagonal entry that is not positive: {variances[worst]:.6g} at {worst}. Variances are positive; "
-            "drop constant variables."
-        )
     rows, columns = _pairs(candidates, n)
     distances = variances[rows] + variances[columns] - 2.0 * dense[rows, columns]
     problem = _Problem(
         n, rows, columns, _not_negative(distances, variances, rows, columns), float(variances.sum()), rho
     )
+    if candidates is None:  # with candidates, what stands elsewhere does not matter
+        refuse_indefinite(dense)
     point = None if start is None else problem.point(_checked_start(start, n))
     fit = _solve_sparse if sparse else _solve
     return problem.estimate(*fit(problem, point, tol, max_iter), sparse=sparse)
 
 
-def _is_plain(S: Any) -> bool:
-    """Whether S is an array in which nothing needs mending; the checks of sparse matrices take longer than a solve."""
-    return (
-        isinstance(S, np.ndarray)
-        and S.dtype == np.float64
-        and S.ndim == 2
-        and np.array_equal(S, S.T)
-        and bool(np.all(np.isfinite(S)))
-    )
-
-
 def _check_rho(rho: Any) -> None:
-    if not check_real(rho, "rho", minimum=-np.inf) > 0:
-        raise InvalidParameterError(
-            f"rho must be positive, but is {rho}: without a penalty the likelihood of a singular covariance has no "
-            "maximum."
-        )
+    check_positive(rho, "rho", "without a penalty the likelihood of a singular covariance has no maximum")
 
 
 def _pairs(candidates: Any, n: int) -> tuple[IntArray, IntArray]:
@@ -168,7 +151,12 @@ def _pairs(candidates: Any, n: int) -> tuple[IntArray, IntArray]:
     return np.triu_indices(n, 1) if pairs is None else pairs
 
 
-def _checked_start(start: GraphEstimate, n: int) -> SparseGraph:
+def _checked_start(start: Any, n: int) -> SparseGraph:
+    if not isinstance(start, GraphEstimate):
+        raise InvalidParameterError(
+            f"start must be a GraphEstimate, such as an earlier result of laplacian_precision, but is a "
+            f"{type(start).__name__}."
+        )
     found = start.precision.shape[0]
     if found != n:
         raise InvalidGraphError(f"start is {found} x {found}, but S is {n} x {n}. Start from a graph of as many nodes.")
@@ -345,7 +333,7 @@ def _warn_unless_converged(solution: LaplacianSolution, n: int, tol: float, max_
 
 
 @dataclass(frozen=True, eq=False)
-class LaplacianGraph(CandidateLearner):
+class LaplacianGraph(GraphLearner):
     """LGMD+: the graph without negative weights that is most likely given the correlations of the factor's rows.
 
     Every learned graph is brought to unit scale.

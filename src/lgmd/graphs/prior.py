@@ -10,8 +10,7 @@ import numpy as np
 from lgmd._typing import SparseGraph
 from lgmd._validation import as_symmetric
 from lgmd.exceptions import InvalidGraphError
-from lgmd.graphs.base import FactorMoments, GraphEstimate, Side, graph_over
-from lgmd.graphs.candidates import CandidateLearner
+from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side, graph_over
 from lgmd.graphs.strength import WeightedGraph, best_ratio, likeliest_ratio
 from lgmd.observed import Observed
 
@@ -26,7 +25,7 @@ _KNOWN = 0.3
 
 
 @dataclass(frozen=True, eq=False)
-class PriorGraph(CandidateLearner):
+class PriorGraph(GraphLearner):
     r"""A graph that is given, trusted as far as the data does: days in order, stations on a map, a social network.
 
     The precision is :math:`a I + b L`, scaled so that all rows have unit variance, with the ratio ``b / a`` of largest

@@ -32,9 +32,11 @@ from lgmd._typing import FloatArray, IntArray, SparseGraph
 from lgmd._validation import as_symmetric
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 from lgmd.graphs.base import GraphEstimate
+from lgmd.graphs.covariances import check_diagonal
+from lgmd.graphs.laplacians import adjacency_of
 
 if TYPE_CHECKING:
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
 __all__ = ["GraphSummary", "components", "degrees", "describe", "edge_list", "partial_correlations", "to_networkx"]
 
@@ -102,9 +104,7 @@ def partial_correlations(precision: Any) -> SparseGraph:
         Symmetric, with an entry for every edge. The diagonal is left empty: no node has an edge to itself.
     """
     edges = _edges(precision)
-    values = edges.partial_correlations
-    ends = (np.concatenate([edges.rows, edges.columns]), np.concatenate([edges.columns, edges.rows]))
-    return scipy.sparse.csr_array((np.concatenate([values, values]), ends), shape=(edges.n, edges.n))
+    return adjacency_of(edges.n, edges.rows, edges.columns, edges.partial_correlations)
 
 
 def edge_list(precision: Any, names: Any = None) -> pd.DataFrame:
@@ -247,12 +247,8 @@ class _Edges(NamedTuple):
 def _edges(precision: Any) -> _Edges:
     graph = as_symmetric(precision.precision if isinstance(precision, GraphEstimate) else precision, "The precision")
     diagonal = graph.diagonal()
-    if not np.all(diagonal > 0):
-        worst = int(np.argmin(diagonal))
-        raise InvalidGraphError(
-            f"The precision has a diagonal entry that is not positive: {diagonal[worst]:.6g} at {worst}. An adjacency "
-            "or a Laplacian is no precision: add a positive diagonal to its Laplacian first."
-        )
+    advice = "An adjacency or a Laplacian is no precision: add a positive diagonal to its Laplacian first."
+    check_diagonal(diagonal, "The precision", advice)
     n = len(diagonal)
     rows = np.repeat(np.arange(n), np.diff(graph.indptr))
     upper = rows < graph.indices

@@ -21,10 +21,11 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
-from lgmd._validation import as_symmetric, check_real
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
-from lgmd.graphs.base import FactorMoments, GraphEstimate, Side
-from lgmd.graphs.candidates import CandidateLearner, candidate_pairs, check_candidates
+from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side
+from lgmd.graphs.candidates import candidate_pairs, check_candidates
+from lgmd.graphs.covariances import as_covariance
+from lgmd.graphs.parameters import check_eta_or_density, check_finite, check_positive
 from lgmd.linalg.logdet import log_determinant
 from lgmd.linalg.pairs import Pairs, TooManyPairsError, pairs_above, strongest_pairs
 from lgmd.observed import Observed
@@ -122,17 +123,9 @@ def threshold_precision(S: Any, eta: float, candidates: Any = None) -> GraphEsti
     GraphEstimate
         ``converged`` is False where edges had to be weakened to be sure of a positive definite matrix.
     """
-    eta = check_real(eta, "eta")
-    if eta == 0:
-        raise InvalidParameterError("eta must be positive, but is 0: every pair would be an edge.")
-    covariance = as_symmetric(S, "S")
+    eta = check_positive(eta, "eta", "every pair would be an edge")
+    covariance = scipy.sparse.csr_array(as_covariance(S))
     variances = covariance.diagonal()
-    if not np.all(variances > 0):
-        worst = int(np.argmin(variances))
-        raise InvalidGraphError(
-            f"S has a diagonal entry that is not positive: {variances[worst]:.6g} at {worst}. Variances are positive; "
-            "drop constant variables."
-        )
     pairs = candidate_pairs(candidates, len(variances))
     if pairs is None:
         upper = scipy.sparse.triu(covariance, k=1).tocoo()
@@ -161,7 +154,7 @@ def threshold_precision(S: Any, eta: float, candidates: Any = None) -> GraphEsti
 
 
 @dataclass(frozen=True, eq=False)
-class ThresholdGraph(CandidateLearner):
+class ThresholdGraph(GraphLearner):
     """The closed form on the correlations of the factor's rows.
 
     Give ``eta`` or ``density``, or neither. Marginal variances are one (on forests exactly), so the graph is at unit
@@ -187,12 +180,9 @@ class ThresholdGraph(CandidateLearner):
 
     def validate(self) -> None:
         """Check that at most one is given, and its range."""
-        if self.eta is not None and self.density is not None:
-            raise InvalidParameterError(f"Give eta or density, not both: found eta={self.eta}, density={self.density}.")
-        if self.eta is not None and not 0 <= check_real(self.eta, "eta") < 1:
+        check_eta_or_density(self.eta, self.density)
+        if self.eta is not None and not 0 <= check_finite(self.eta, "eta") < 1:
             raise InvalidParameterError(f"eta is a correlation, so it must be in [0, 1), but is {self.eta}.")
-        if self.density is not None and not 0 <= check_real(self.density, "density") <= 1:
-            raise InvalidParameterError(f"density is a share, so it must be in [0, 1], but is {self.density}.")
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """No edge before a factor is known."""

@@ -28,6 +28,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from lgmd._typing import Array, FloatArray, IntArray
 from lgmd.linalg.threads import blas_threads_worth, even_blocks, map_blocks
+from lgmd.linalg.tiles import reflect_upper
 
 __all__ = ["LaplacianSolution", "effective_resistances", "fit_laplacian", "laplacian_with_ridge"]
 
@@ -300,30 +301,8 @@ def _invert(matrix: FloatArray) -> tuple[float, FloatArray]:
     logdet = 2.0 * float(np.log(np.diag(factor)).sum())
     inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
     inverse = inverse.T
-    _mirror_upper(inverse)
+    reflect_upper(inverse, False)
     return logdet, inverse
-
-
-@numba.njit(nogil=True, cache=True)
-def _mirror_upper(matrix):  # type: ignore[no-untyped-def]
-    n = len(matrix)
-    tile = 32
-    for first in range(0, n, tile):
-        for second in range(0, first + 1, tile):
-            for i in range(first, min(first + tile, n)):
-                for j in range(second, min(second + tile, i)):
-                    matrix[i, j] = matrix[j, i]
-
-
-@numba.njit(nogil=True, cache=True)
-def _transpose(matrix):  # type: ignore[no-untyped-def]
-    n = len(matrix)
-    tile = 32
-    for first in range(0, n, tile):
-        for second in range(0, first + 1, tile):
-            for i in range(first, min(first + tile, n)):
-                for j in range(second, min(second + tile, i)):
-                    matrix[i, j], matrix[j, i] = matrix[j, i], matrix[i, j]
 
 
 @numba.njit(nogil=True, cache=True)
@@ -351,7 +330,7 @@ def _hessian_product(covariance, rows, columns, units, vector, room, out):  # ty
                 change = step * (left[k] - right[k])
                 to_left[k] += change
                 to_right[k] -= change
-    _transpose(room)
+    reflect_upper(room, True)
     for e in range(m):
         left, right = covariance[rows[e]], covariance[columns[e]]
         of_left, of_right = room[rows[e]], room[columns[e]]

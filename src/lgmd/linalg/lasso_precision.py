@@ -23,6 +23,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from lgmd._typing import Array, FloatArray, IntArray
+from lgmd.linalg.tiles import reflect_upper
 
 __all__ = ["LassoPrecision", "UnboundedError", "duality_gap", "lasso_precision"]
 
@@ -58,6 +59,9 @@ _CONTINUATION = 0.8
 # A share of the decrease that the model promises has to come true.
 _ARMIJO = 1e-3
 _SHORTEST_STEP = 1e-10
+
+# Shares of a point that is surely positive definite, where the better one is not.
+_MIXED = (0.25, 0.5, 0.75, 1.0)
 
 # Where S is a covariance matrix, A_ii S_ii <= 1 + n max(S) / eta at the minimum. Steps may overshoot, but not by this.
 _OVERSHOOT = 1e3
@@ -161,19 +165,32 @@ def duality_gap(
     r"""How far the objective is at most from its minimum.
 
     The dual problem is :math:`\max_W \ln|W| + n` with :math:`W_{ii} = S_{ii}` and :math:`|W_{ij} - S_{ij}| \le \eta`,
-    and W free where A is held at zero. The inverse of the precision is clipped into these bounds; infinite where that
-    is not positive definite.
+    and W free where A is held at zero. The inverse of the precision is clipped into these bounds and, where that is not
+    positive definite, mixed with S, its off-diagonal shrunk into them. Infinite where that does not help: S is then no
+    covariance matrix.
     """
     problem = _Problem.of(S, allowed)
     clipped = problem.S + np.clip(covariance - problem.S, -eta, eta)
     if allowed is not None:
         clipped = np.where(allowed, clipped, covariance)
     np.fill_diagonal(clipped, np.diag(problem.S))
-    dual = _factor(clipped)
     point = _point(precision)
-    if dual is None or point is None:
+    if point is None:
         return float("inf")
-    return _objective(problem, point, eta) - _logdet(dual) - len(clipped)
+    return _objective(problem, point, eta) - _dual_logdet(problem.S, eta, clipped) - len(clipped)
+
+
+def _dual_logdet(S: FloatArray, eta: float, clipped: FloatArray) -> float:
+    """Log-determinant of a point of the dual problem, close to one within its bounds; minus infinity where none is."""
+    factor = _factor(clipped)
+    if factor is not None:
+        return _logdet(factor)
+    sizes = np.abs(S)
+    np.fill_diagonal(sizes, 0.0)
+    shrunk = (1.0 - eta / max(float(sizes.max(initial=0.0)), eta)) * S
+    np.fill_diagonal(shrunk, np.diag(S))
+    factors = [_factor(clipped + share * (shrunk - clipped)) for share in _MIXED]
+    return max((_logdet(factor) for factor in factors if factor is not None), default=-float("inf"))
 
 
 class _Problem(NamedTuple):
@@ -358,19 +375,8 @@ def _inverse(factor: FloatArray) -> FloatArray:
     """Inverse from a Cholesky factor, which is overwritten."""
     lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
     inverse: FloatArray = lower.T
-    _mirror(inverse)
+    reflect_upper(inverse, False)
     return inverse
-
-
-@numba.njit(nogil=True, cache=True)
-def _mirror(matrix):  # type: ignore[no-untyped-def]
-    """The upper triangle into the lower, in tiles that fit the cache."""
-    n, tile = len(matrix), 64
-    for first in range(0, n, tile):
-        for second in range(first, n, tile):
-            for i in range(first, min(first + tile, n)):
-                for j in range(max(second, i + 1), min(second + tile, n)):
-                    matrix[j, i] = matrix[i, j]
 
 
 @numba.njit(nogil=True, cache=True, fastmath=_FASTMATH)

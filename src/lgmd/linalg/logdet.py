@@ -51,6 +51,11 @@ class Spectrum(NamedTuple):
     nodes: FloatArray
     weights: FloatArray
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the points are the eigenvalues themselves."""
+        return bool(np.all(self.weights == 1.0))
+
     def sum(self, values: FloatArray) -> float:
         """The trace for these values at the nodes."""
         return float(self.weights @ values)

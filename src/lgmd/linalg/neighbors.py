@@ -9,7 +9,7 @@ from lgmd._typing import FloatArray, IntArray
 from lgmd.linalg.row_systems import Entries
 from lgmd.linalg.threads import even_blocks, map_blocks
 
-__all__ = ["nearest_of_pairs", "nearest_rows_with_gaps", "pair_distances", "pair_distances_with_gaps"]
+__all__ = ["nearest_of_pairs", "nearest_rows_with_gaps", "pair_distances", "pair_distances_with_gaps", "ranked_pairs"]
 
 
 @numba.njit(nogil=True, cache=True)
@@ -169,9 +169,18 @@ def nearest_of_pairs(
     rows, neighbors : ndarray of int
         Sorted by row, nearest first.
     """
-    both, others = np.concatenate([rows, columns]), np.concatenate([columns, rows])
-    order = np.lexsort((others, np.concatenate([distances, distances]), both))
-    both, others = both[order], others[order]
-    rank = np.arange(len(both)) - np.searchsorted(both, both)
-    near = rank < n_neighbors
-    return both[near], others[near]
+    own, others, ranks = ranked_pairs(rows, columns, distances)
+    near = ranks < n_neighbors
+    return own[near], others[near]
+
+
+def ranked_pairs(rows: IntArray, columns: IntArray, distances: FloatArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Each row with all others that it is paired with, and how many of these are nearer; parameters as above.
+
+    Sorted by row, nearest first; ties go to the lower row.
+    """
+    own, others = np.concatenate([rows, columns]), np.concatenate([columns, rows])
+    order = np.lexsort((others, np.concatenate([distances, distances]), own))
+    own, others = own[order], others[order]
+    first = np.flatnonzero(np.diff(own, prepend=-1))
+    return own, others, np.arange(len(own)) - np.repeat(first, np.diff(np.append(first, len(own))))

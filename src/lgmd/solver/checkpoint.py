@@ -43,13 +43,14 @@ class Checkpoint:
 
     def load(self, problem: Inference[StateT]) -> tuple[StateT, History] | None:
         """The stored run, or None where there is no file yet."""
+        identity = self._identify(problem)
         if not self.path.exists():
             return None
         try:
             header, arrays = read_archive(self.path)
             if header.get("format") != _FORMAT or header.get("version") != _VERSION:
                 raise ArchiveError("it is not a checkpoint of this version of lgmd")
-            if header["fingerprint"] != self._identify(problem):
+            if header["fingerprint"] != identity:
                 raise CheckpointError(
                     f"The checkpoint {self.path} was written for other data or other settings. Pass those again to "
                     "go on with it, or another path to start anew."
@@ -112,5 +113,11 @@ def _feed(digest: Any, value: Any) -> None:
         digest.update(type(value).__name__.encode())
         for item in fields(value):
             _feed(digest, getattr(value, item.name))
+    elif callable(value):
+        # Its name changes from one run to the next, so that no checkpoint would ever be found again.
+        raise CheckpointError(
+            "A run with a function among its settings cannot be taken up again from a checkpoint. Pass candidates as "
+            "the adjacency that the function makes, or fit without a checkpoint."
+        )
     else:
         digest.update(repr(value).encode())

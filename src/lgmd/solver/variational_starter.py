@@ -52,6 +52,10 @@ _SHARED_ENTRIES = 1_000_000
 # Share of the entries that judge a start, and how many are enough; of small tables up to so many parts are held out.
 _HELD_OUT, _ENOUGH, _MOST_PARTS = 0.05, 3000, 5
 
+# Standard errors that settle the matter before all parts were held out. Errors of one row or column go together, so that
+# these are larger than they seem.
+_CLEAR = 4.0
+
 # Relative difference of squared errors that is none.
 _MARGIN = 1e-3
 
@@ -109,14 +113,16 @@ class Starter:
             # Short runs depend on which side comes first: a table and its transpose are judged by the same ones.
             transposed = Starter(self.problem.T, self.intercepts.T, self.graphs[::-1], self.random_state)
             return transposed._shared_is_better(other)
-        gain = 0.0
+        gains = np.zeros(0)
         n_parts = math.ceil(_ENOUGH / max(1.0, _HELD_OUT * self.problem.data.n_observed))
         for seed in range(min(_MOST_PARTS, n_parts)):
             kept, held = hold_out(self.problem.data, _HELD_OUT, seed)
             part = replace(self, problem=replace(self.problem, data=kept))
-            plain, shared = (_loss(part._tried(state)[0], held) for state in part._begin([other, "shared"]))
-            gain += plain - shared * (1 + _MARGIN)
-        return gain > 0
+            plain, shared = (_losses(part._tried(state)[0], held) for state in part._begin([other, "shared"]))
+            gains = np.append(gains, plain - shared * (1 + _MARGIN))
+            if abs(gains.sum()) > _CLEAR * float(np.linalg.norm(gains)):
+                break
+        return bool(gains.sum() > 0)
 
     def _begin(self, names: list[str]) -> list[VariationalState]:
         """The states of these starts."""
@@ -195,14 +201,15 @@ class Starter:
         return VariationalState(samples, found.features, found.overall, noise, *graphs, found.shared)
 
 
-def _loss(state: VariationalState, held: HeldOut) -> float:
-    """Mean squared error of held-out entries, of which outliers count for no more than three standard deviations."""
+def _losses(state: VariationalState, held: HeldOut) -> FloatArray:
+    """Squared errors of held-out entries, of which outliers count for no more than three standard deviations."""
     rows, columns = held.rows, held.columns
     mean = state.overall + state.samples.intercepts[rows] + state.features.intercepts[columns]
     mean = mean + np.einsum("ij,ij->i", state.X[rows], state.W[columns])
     squares = np.square(held.values - mean, dtype=np.float64)
     # The median of a squared standard normal variable is 0.455.
-    return float(np.minimum(squares, 9 * np.median(squares) / 0.455).mean()) if len(squares) else 0.0
+    losses: FloatArray = np.minimum(squares, 9 * np.median(squares) / 0.455) if len(squares) else squares
+    return losses
 
 
 def _flattened(start: VariationalStart, variance: float) -> VariationalStart:

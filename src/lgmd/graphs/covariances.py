@@ -1,0 +1,84 @@
+"""Covariance matrices that users pass, checked: for the learners' functional forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from scipy.linalg import lapack
+
+from lgmd._typing import FloatArray, SparseGraph
+from lgmd._validation import as_symmetric
+from lgmd.exceptions import InvalidGraphError
+
+__all__ = ["as_covariance", "check_diagonal", "refuse_indefinite"]
+
+# An eigenvalue of the correlations below minus this share of their trace is no round-off, not even that of single
+# precision.
+_ROUND_OFF = 1e-6
+
+
+def as_covariance(S: Any, *, zero_variances: bool = False) -> FloatArray | SparseGraph:
+    """A symmetric matrix with a positive diagonal: a ``csr_array`` where S is sparse, otherwise a float64 array.
+
+    An array in which nothing needs mending is returned as it is. Whether S is positive semidefinite is not looked at.
+    """
+    if np.ma.is_masked(S):
+        n_masked = int(np.ma.getmaskarray(S).sum())
+        raise InvalidGraphError(
+            f"S has {n_masked:,} masked entries, but a covariance is known everywhere. Fill them, or drop variables "
+            "until none is left."
+        )
+    covariance = _symmetric_array(S)
+    if covariance is None:
+        covariance = as_symmetric(S, "S")  # which says what is wrong
+        covariance = covariance if scipy.sparse.issparse(S) else covariance.toarray()
+    advice = "Variances are positive; drop constant variables."
+    check_diagonal(covariance.diagonal(), "S", advice, zeros=zero_variances)
+    return covariance
+
+
+def _symmetric_array(S: Any) -> FloatArray | None:
+    """S as a symmetric float64 array, or None: the checks of sparse matrices would take longer than some solvers."""
+    if scipy.sparse.issparse(S):
+        return None
+    try:
+        dense = np.asarray(S)
+    except ValueError:
+        return None
+    if dense.dtype.kind not in "fiub" or dense.ndim != 2 or not dense.shape[0] == dense.shape[1] > 0:
+        return None
+    dense = dense.astype(np.float64, copy=False)
+    if not np.isfinite(dense).all():
+        return None
+    if np.array_equal(dense, dense.T):
+        return dense
+    return (dense + dense.T) / 2 if np.abs(dense - dense.T).max() <= 1e-8 * np.abs(dense).max() else None
+
+
+def check_diagonal(diagonal: FloatArray, name: str, advice: str, *, zeros: bool = False) -> None:
+    """Every entry is positive, or at least not negative where ``zeros`` may be."""
+    if not np.all(diagonal >= 0 if zeros else diagonal > 0):
+        worst = int(np.argmin(diagonal))
+        raise InvalidGraphError(
+            f"{name} has a diagonal entry that is {'negative' if zeros else 'not positive'}: {diagonal[worst]:.6g} at "
+            f"{worst}. {advice}"
+        )
+
+
+def refuse_indefinite(S: FloatArray) -> None:
+    """Raise where a symmetric matrix with a positive diagonal has an eigenvalue that is clearly negative.
+
+    One Cholesky factor, of the correlations, so that the units of the variables do not matter.
+    """
+    scale = 1.0 / np.sqrt(np.diag(S))
+    shifted = S * scale
+    shifted *= scale[:, None]
+    shifted[np.diag_indices_from(shifted)] += _ROUND_OFF * len(S)
+    _, failed = lapack.dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)
+    if failed:
+        raise InvalidGraphError(
+            f"S is not positive semidefinite: it has the eigenvalue {np.linalg.eigvalsh(S)[0]:.6g}. Covariances have "
+            "none below zero; pass a covariance matrix."
+        )

@@ -1,0 +1,92 @@
+"""Every model can be tuned, those of other people too, and by several workers."""
+
+import os
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.impute import KNNImputer
+
+from lgmd import DGRMD, LGMD, PMF, LGMDImputer, LGMDPlus
+from lgmd.tuning import TuningError, tune
+
+pytestmark = pytest.mark.filterwarnings("ignore::lgmd.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture
+def gappy(make_table):
+    return make_table(n=24, p=18, rank=2, missing=0.2, noise=1.0, seed=3)[1]
+
+
+class ColumnMeans(BaseEstimator):
+    """A model in scikit-learn's manner that knows nothing of this package."""
+
+    def __init__(self, shrinkage=0.0, power=1):
+        self.shrinkage = shrinkage
+        self.power = power
+
+    def fit(self, X, y=None):
+        self.means_ = np.nanmean(X, axis=0) * (1 - self.shrinkage) ** self.power
+        self.shape_ = np.shape(X)
+        return self
+
+    def reconstruct(self):
+        return np.broadcast_to(self.means_, self.shape_)
+
+
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        (PMF(3), ["penalty"]),
+        (PMF(3, inference="variational"), ["prior", "noise"]),
+        (DGRMD(3), ["penalty", "n_neighbors"]),
+        (LGMD(3, inference="map"), ["penalty", "sample_graph__fdr", "feature_graph__fdr"]),
+        (
+            LGMD(3, inference="map", sample_graph="threshold", feature_graph="glasso"),
+            ["penalty", "sample_graph__eta", "feature_graph__eta"],
+        ),
+        (LGMD(3, feature_graph="none"), ["prior", "noise", "sample_graph__fdr"]),
+        (
+            LGMDPlus(3, inference="map", feature_graph="knn"),
+            ["penalty", "sample_graph__rho", "feature_graph__n_neighbors"],
+        ),
+        (LGMDImputer(PMF(3)), ["estimator__penalty"]),
+    ],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
+)
+def test_every_model_has_a_default_space(model, names, make_table):
+    result = tune(model, make_table()[1], n_trials=3, random_state=0)
+    assert list(result.best_params_) == names
+    assert set(result.trials_["state"]) == {"complete"}
+    assert result.trials_["value"].gt(0).all()
+
+
+def test_models_of_other_people_are_tuned_too(gappy):
+    result = tune(ColumnMeans(), gappy, n_trials=12, space={"shrinkage": (0.0, 1.0)}, random_state=0)
+    assert result.best_params_["shrinkage"] < 0.2
+    neighbors = tune(KNNImputer(), gappy, n_trials=4, space={"n_neighbors": (1, 10)}, random_state=0)
+    assert isinstance(neighbors.best_params_["n_neighbors"], int)
+    assert set(neighbors.trials_["state"]) == {"complete"}
+
+
+def test_two_workers_fit_the_same_settings(gappy):
+    result = tune(PMF(3, max_iter=20), gappy, n_trials=5, n_workers=2, random_state=0, prune=False)
+    alone = tune(PMF(3, max_iter=20), gappy, n_trials=5, random_state=0, prune=False)
+    # The first settings do not depend on outcomes.
+    assert sorted(result.trials_["param_penalty"]) == pytest.approx(sorted(alone.trials_["param_penalty"]))
+    assert result.best_params_ == alone.best_params_
+    np.testing.assert_allclose(result.best_score_, alone.best_score_)
+
+
+class Dying(ColumnMeans):
+    """A process that the system ends."""
+
+    def fit(self, X, y=None):
+        os._exit(1)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:A worker:UserWarning")
+def test_a_worker_that_dies_is_no_mystery(gappy):
+    with pytest.raises(TuningError, match=r"sudden end.*Lower n_workers"):
+        tune(Dying(), gappy, n_trials=4, n_workers=2, space={"shrinkage": (0.0, 1.0)}, random_state=0)
