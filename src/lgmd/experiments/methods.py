@@ -49,11 +49,15 @@ def default_method(name: str, n_components: int, **settings: Any) -> Factorizati
 
 def penalties(
     model: Factorization, table: FloatArray | scipy.sparse.coo_array, n_trials: int, seed: int
-) -> dict[str, Any]:
-    """Penalties that are best on held-out entries of the table itself."""
+) -> dict[str, float]:
+    """The penalty of both sides that is best on held-out entries of the table itself.
+
+    Factors can be rescaled against each other, so that the product of the two penalties is what matters.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return dict(tune(model, table, n_trials, refit=False, random_state=seed).best_params_)
+        found = tune(model, table, n_trials, space="penalty", refit=False, random_state=seed).best_params_["penalty"]
+    return {"sample_penalty": found, "feature_penalty": found}
 
 
 def fit(model: Factorization, table: FloatArray | scipy.sparse.coo_array) -> Factorization:

@@ -55,7 +55,7 @@ def environment(seconds: float) -> str:
 
 def markdown_table(table: pd.DataFrame) -> str:
     """A table as Markdown has it."""
-    lines = [table.columns, ["---"] * len(table.columns), *table.to_numpy().tolist()]
+    lines = [table.columns, ["---"] * len(table.columns), *table.itertuples(index=False, name=None)]
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
