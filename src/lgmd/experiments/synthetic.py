@@ -61,8 +61,8 @@ class Synthetic(Experiment):
 
     n_repetitions: int = 30
     noises: tuple[float, ...] = NOISE_LEVELS
-    structured_noises: tuple[float, ...] = (0.2, 0.4, 0.7, 1.0)
-    shares: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9)
+    structured_noises: tuple[float, ...] = (0.3, 0.6, 1.0)
+    shares: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8)
     structured_families: tuple[str, ...] = ("blocks", "geometric")
     n_trials: int = 20
 
