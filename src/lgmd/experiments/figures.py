@@ -26,6 +26,10 @@ COLOURS = {
     "LGMD": "#d55e00",
     "LGMD+": "#009e73",
     "GRMD-real": "#000000",
+    "correlation graph": "#cc79a7",
+    "kNN graph": "#e69f00",
+    "kNN graph of LGMD's table": "#56b4e9",
+    "no penalty": "#7f7f7f",
 }
 _MARKERS = "os^Dv*Pxh"
 

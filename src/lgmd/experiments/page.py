@@ -92,4 +92,4 @@ def _html(experiment: Experiment, sections: list[Section], seconds: float) -> st
 
 
 def _slug(title: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")
+    return re.sub(r"[^a-z0-9]+", "_", title.lower().replace("+", " plus")).strip("_")
