@@ -1,0 +1,134 @@
+"""
+Where names are: the rules by which a header and row names are recognised.
+
+Cells are numbers, gaps or text (``_cells``). "The first column" means its cells below the first row.
+
+The first row is a header where one of these holds:
+
+1. it is one cell shorter than the second row, and it or the first column has text (R's ``write.table``);
+2. at least half of its cells after the first are text;
+3. some are, the first cell is text or empty, and all the numbers among them are whole (``station,1990,1991,mean``);
+4. only its first cell is empty, no cell of the first column is, and the rest are distinct (``,0,1,2`` of pandas);
+5. only its first cell is text, and the first column has none (``day,1,2`` over ``1,0.5,0.7``);
+6. only its first cell is text, and the rest are three or more whole numbers that rise by equal steps
+   (``station,1990,1991,1992``).
+
+The first column is row names where one of these holds:
+
+1. the header is one cell shorter than the rows;
+2. more than half of its cells are text;
+3. some are, and its cells are distinct, none is a gap and all the numbers among them are whole (``1``, ``2``, ``X``);
+4. none are and none is a gap, but there is a header whose first cell is empty;
+5. the same where that cell is ``id``, ``index``, ``name``, ``row``, ``sample`` or the like, and the cells are distinct
+   whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from lgmd.tables._cells import Cells, is_whole
+
+__all__ = ["Choice", "Layout", "find_layout"]
+
+Choice = bool | Literal["auto"]
+
+_INDEX_WORDS = frozenset(
+    "id ids index name names row rows row_id row_name row_names rowname rownames sample sample_id".split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """
+    Where names are.
+
+    Attributes
+    ----------
+    header, names : bool
+        Whether the first row holds column names, and the first column row names.
+    cornerless : bool
+        Whether the header has no cell above the row names.
+    """
+
+    header: bool
+    names: bool
+    cornerless: bool = False
+
+
+def find_layout(
+    first: Sequence[str],
+    column: Sequence[str],
+    second_width: int | None,
+    cells: Cells,
+    header: Choice = "auto",
+    row_names: Choice = "auto",
+) -> Layout:
+    """
+    Find where names are, by the rules of this module unless `header` and `row_names` say so.
+
+    Parameters
+    ----------
+    first : sequence of str
+        The first row.
+    column : sequence of str
+        First cells of all rows after it.
+    second_width : int or None
+        Number of cells of the second row.
+    cells : Cells
+        What is a number, and what a gap.
+    header, row_names : bool or "auto"
+    """
+    cornerless = (
+        second_width == len(first) + 1
+        and header is not False
+        and row_names is not False
+        and (any(map(cells.is_text, first)) or any(map(cells.is_text, column)) or header is True)
+    )
+    if cornerless:
+        return Layout(header=True, names=True, cornerless=True)
+    has_header = _is_header(first, column, cells) if header == "auto" else header
+    if row_names != "auto":
+        return Layout(has_header, row_names)
+    return Layout(has_header, _are_names(first[0] if has_header else None, [*first[: not has_header], *column], cells))
+
+
+def _is_header(first: Sequence[str], column: Sequence[str], cells: Cells) -> bool:
+    corner, *rest = first
+    if not rest:
+        return cells.is_text(corner) and not all(map(cells.is_text, column))
+    texts = sum(map(cells.is_text, rest))
+    numbers = [text for text in rest if cells.is_number(text)]
+    if texts:
+        named = not cells.is_number(corner) and all(map(is_whole, numbers))
+        return 2 * texts >= len(rest) or named
+    if not corner.strip():
+        return bool(column) and all(text.strip() for text in column) and len(set(rest)) == len(rest) == len(numbers)
+    if not cells.is_text(corner):
+        return False
+    return not any(map(cells.is_text, column)) or (len(numbers) == len(rest) and _in_equal_steps(numbers))
+
+
+def _are_names(corner: str | None, column: Sequence[str], cells: Cells) -> bool:
+    texts = sum(map(cells.is_text, column))
+    if 2 * texts > len(column):
+        return True
+    if any(map(cells.is_missing, column)):
+        return False
+    countable = len(set(column)) == len(column) and all(is_whole(t) for t in column if not cells.is_text(t))
+    if texts:
+        return countable
+    if corner is None or not column:
+        return False
+    return not corner.strip() or (corner.strip().lower() in _INDEX_WORDS and countable)
+
+
+def _in_equal_steps(numbers: Sequence[str]) -> bool:
+    if len(numbers) < 3 or not all(map(is_whole, numbers)):
+        return False
+    whole = [int(text) for text in numbers]
+    steps = {after - before for before, after in pairwise(whole)}
+    return len(steps) == 1 and steps.pop() > 0

@@ -1,0 +1,97 @@
+"""Tables in text: CSV, TSV and what else people separate cells with."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+
+from lgmd.exceptions import TableError
+from lgmd.tables._cells import Cells
+from lgmd.tables._delimiters import find_delimiter
+from lgmd.tables._fast_text import fast_grid
+from lgmd.tables._grid import Grid, Source, column_names, integer_columns, parse_grid
+from lgmd.tables._layout import find_layout
+from lgmd.tables._long_text import read_long_text
+from lgmd.tables._names import as_names
+from lgmd.tables._options import Options
+from lgmd.tables._text_file import Row, TextFile, open_text
+from lgmd.tables.table import Form, Table
+
+__all__ = ["read_text"]
+
+_HEAD = 101
+
+# Beyond it not every integer is a double.
+_LARGEST_INTEGER = 2.0**53
+
+
+def read_text(options: Options) -> Table:
+    """Read a table from text."""
+    file = open_text(options.path, options.encoding)
+    delimiter = options.delimiter
+    if delimiter is None:
+        delimiter, file = find_delimiter(file, options.format)
+    elif delimiter == " ":
+        file = file.with_single_spaces()
+    head = list(islice(file.rows(delimiter), _HEAD))
+    if options.long is not None:
+        return read_long_text(file, delimiter, head, options)
+    source = Source(
+        str(options.path),
+        lambda: file.rows(delimiter),
+        lambda line: f"line {line:,}",
+        lambda line, column: f"line {line:,}, column {column:,}",
+    )
+    cells = Cells(options.missing, delimiter)
+    grid = _fast(file, delimiter, head, cells, options) or parse_grid(source, cells, options.header, options.row_names)
+    _refuse_empty(grid, delimiter, options)
+    return Table(
+        grid.values,
+        as_names(grid.row_names),
+        as_names(grid.column_names),
+        grid.corner,
+        options.path,
+        Form(options.format, delimiter, file.encoding, integers=grid.integers),
+    )
+
+
+def _fast(file: TextFile, delimiter: str, head: list[Row], cells: Cells, options: Options) -> Grid | None:
+    """The table as pyarrow reads it, or None if there is anything to explain, or the head gave a wrong idea of it."""
+    rows = [row for _, row in head]
+    if len(rows) < 2:
+        return None
+    first, width = rows[0], len(rows[1])
+    flags = (options.header, options.row_names)
+    layout = find_layout(first, [row[0] for row in rows[1:]], width, cells, *flags)
+    if len(first) + layout.cornerless != width or any(len(row) != width for row in rows[1:]) or width <= layout.names:
+        return None
+    skip = head[layout.header][0] - 1
+    found = fast_grid(file, delimiter, width, skip, layout.names, options.missing)
+    if found is None or np.isinf(found.values).any():
+        return None
+    if layout.names:
+        column = found.first_column or []
+        if find_layout(first, column[not layout.header :], width, cells, *flags) != layout:
+            return None
+    texts = [row[layout.names :] for row in rows[layout.header :]]
+    integers = integer_columns(found.values, texts)
+    if np.any(np.abs(found.values[:, integers]) >= _LARGEST_INTEGER):
+        return None
+    corner = first[0] if layout.names and layout.header and not layout.cornerless else None
+    return Grid(found.values, found.first_column, column_names(first, layout), corner, integers)
+
+
+def _refuse_empty(grid: Grid, delimiter: str, options: Options) -> None:
+    n, p = grid.values.shape
+    if n == 0:
+        raise TableError(
+            f"{options.path} has a header and no rows below it. If the first line is numbers that belong to the table, "
+            "pass header=False."
+        )
+    if p == 0:
+        what = "names but no numbers" if grid.row_names else "no numbers"
+        raise TableError(
+            f"{options.path} has {what}: with {delimiter!r} as delimiter its rows have one cell. Pass delimiter= if "
+            "cells are separated by another sign."
+        )
