@@ -80,7 +80,8 @@ def paired_table(
             wins = (both[method] > both[rival]) if larger_is_better else (both[method] < both[rival])
             mean, error = mean_and_error(change)
             label = f"{level:g}" if isinstance(level, float) else str(level)
-            line[label] = f"{mean:+.1f} ± {error:.1f} % ({int(wins.sum())} of {len(both)})" if len(both) else ""
+            spread = "" if np.isnan(error) else f" ± {error:.1f}"
+            line[label] = f"{mean:+.1f}{spread} % ({int(wins.sum())} of {len(both)})" if len(both) else ""
         lines.append(line)
     return pd.DataFrame(lines)
 

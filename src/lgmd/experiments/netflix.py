@@ -1,0 +1,41 @@
+"""Denoising and completion of the dense corner of the Netflix Prize ratings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from lgmd._typing import FloatArray
+from lgmd.datasets import load_netflix
+from lgmd.experiments.real_tables import RealTable, cut
+
+__all__ = ["Netflix"]
+
+
+@dataclass(frozen=True)
+class Netflix(RealTable):
+    """1000 users and 1000 films, of which 82 % are rated."""
+
+    name: ClassVar[str] = "netflix"
+    title: ClassVar[str] = "Netflix: 1000 users and 1000 films"
+    unit: ClassVar[str] = "stars"
+    story: ClassVar[str] = (
+        "1000 very active users and 1000 popular films of the Netflix Prize, 81.67 % of the pairs rated from 1 to 5. "
+        "The paper took 1000 users and 1000 films and does not say which."
+    )
+
+    n_rows: int = 1000
+    n_columns: int = 1000
+    n_repetitions: int = 2
+    noises: tuple[float, ...] = (0.1, 0.3, 0.6, 1.0)
+    shares: tuple[float, ...] = (0.1, 0.3, 0.6, 0.9)
+    n_trials: int = 12
+
+    @classmethod
+    def quick(cls) -> Self:
+        """A corner of 200 x 200 at two levels."""
+        return cls(200, 200, 2, (0.4, 1.0), (0.3, 0.7), n_components=10, n_trials=10)
+
+    def values(self) -> FloatArray:
+        """Users in rows, films in columns."""
+        return cut(load_netflix().values, self.n_rows, self.n_columns)[0]
