@@ -10,13 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lgmd import datasets, graphs, metrics, tuning
+    from lgmd import datasets, graphs, metrics, report, tables, tuning
     from lgmd.estimators import DGRMD, GPCA, LGMD, PMF, LGMDImputer, LGMDPlus
 
-__all__ = ["DGRMD", "GPCA", "LGMD", "PMF", "LGMDImputer", "LGMDPlus", "datasets", "graphs", "metrics", "tuning"]
+__all__ = ["DGRMD", "GPCA", "LGMD", "PMF", "LGMDImputer", "LGMDPlus", "datasets", "graphs", "metrics", "report", "tables", "tuning"]
 __version__ = "0.1.0"
 
-_MODULES = ("datasets", "graphs", "metrics", "tuning")
+_MODULES = ("datasets", "graphs", "metrics", "report", "tables", "tuning")
 
 
 def __getattr__(name: str) -> Any:
