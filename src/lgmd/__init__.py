@@ -13,7 +13,20 @@ if TYPE_CHECKING:
     from lgmd import datasets, graphs, metrics, report, tables, tuning
     from lgmd.estimators import DGRMD, GPCA, LGMD, PMF, LGMDImputer, LGMDPlus
 
-__all__ = ["DGRMD", "GPCA", "LGMD", "PMF", "LGMDImputer", "LGMDPlus", "datasets", "graphs", "metrics", "report", "tables", "tuning"]
+__all__ = [
+    "DGRMD",
+    "GPCA",
+    "LGMD",
+    "PMF",
+    "LGMDImputer",
+    "LGMDPlus",
+    "datasets",
+    "graphs",
+    "metrics",
+    "report",
+    "tables",
+    "tuning",
+]
 __version__ = "0.1.0"
 
 _MODULES = ("datasets", "graphs", "metrics", "report", "tables", "tuning")

@@ -52,12 +52,13 @@ class Photograph:
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("lgmd-demo"),
+    output: Annotated[Path, typer.Option(help="Folder for pictures and report.")] = Path("lgmd-demo"),
     hidden: Annotated[float, typer.Option(min=0.1, max=0.95, help="Share of hidden pixels.")] = 0.7,
     seed: Annotated[int, typer.Option(help="Which pixels are hidden.")] = 0,
 ) -> None:
     """Fill in a photograph with holes, with and without learned graphs, and draw the result."""
     from lgmd.cli.pictures import draw_inpainting, draw_row_graph
+    from lgmd.report import HeldOutScores, write_report
 
     console = Console()
     output.mkdir(parents=True, exist_ok=True)
@@ -74,7 +75,18 @@ def demo(
     draw_row_graph(photograph.picture, models["LGMD"].sample_graph_, graph)
     gain = 1 - errors["LGMD"] / errors["PMF"]
     console.print(f"The error of LGMD on the hidden pixels is {gain:.0%} below that of PMF.")
+    rows, columns = np.nonzero(np.isnan(photograph.table))
+    truth = photograph.picture.reshape(photograph.table.shape)
+    report = write_report(
+        models["LGMD"],
+        output / "report.html",
+        table=photograph.table,
+        title="A photograph with hidden pixels",
+        held_out=HeldOutScores.of(models["LGMD"], rows, columns, truth[rows, columns]),
+        settings={"command": "lgmd demo", "hidden": hidden, "seed": seed},
+    )
     console.print(f"Pictures: {inpainting} and {graph}", soft_wrap=True)
+    console.print(f"Report: {report}", soft_wrap=True)
 
 
 def _hide_pixels(hidden: float, seed: int) -> Photograph:
