@@ -10,14 +10,15 @@ BENCH_READY := $(BENCH_VENV)/.ready
 BENCH_ARGS ?=
 WORKERS ?= 2
 
-.PHONY: help demo test test-all lint bench clean
+.PHONY: help demo test test-all lint docs browser bench clean
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make demo      set up, fill in a photograph, say where the pictures are"
+	@echo "make demo      set up, fill in a photograph, say where the pictures and the report are"
 	@echo "make test      set up, lint, type-check, run the tests"
 	@echo "make test-all  the same with the slow tests"
 	@echo "make lint      formatting, lint, types, import layers"
+	@echo "make docs      build the documentation, say where it is"
 	@echo "make bench     measure against rivals (sets up an environment for them)"
 	@echo "make clean     remove environments and caches"
 
@@ -40,8 +41,14 @@ lint: $(READY)
 test: lint
 	$(BIN)/pytest -n $(WORKERS) -m "not slow"
 
-test-all: lint
+test-all: lint browser
 	$(BIN)/pytest -n $(WORKERS)
+
+# For the tests of the report. Where it cannot be installed these tests say so and are skipped.
+browser:
+	-@command -v chromedriver >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && \
+	{ apt-get install -y -qq chromium chromium-driver || { apt-get update -qq && apt-get install -y -qq chromium chromium-driver; }; } >/dev/null 2>&1; } \
+	|| echo "No browser: the tests of the report in a browser will be skipped."
 
 # The rivals live in an environment of their own. cmfrec compiles from source; without a compiler it is left out.
 $(BENCH_READY): pyproject.toml benchmarks/requirements.txt

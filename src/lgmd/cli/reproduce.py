@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from lgmd.cli._groups import with_groups
+from lgmd.cli._talk import Talk
 from lgmd.experiments.registry import EXPERIMENTS, find_experiment
 
 __all__ = ["reproduce"]
@@ -15,24 +16,33 @@ __all__ = ["reproduce"]
 _HELP = "Which experiment: " + ", ".join(EXPERIMENTS) + ", or all."
 
 
+@with_groups
 def reproduce(
     name: Annotated[str, typer.Argument(help=_HELP)],
     quick: Annotated[bool, typer.Option("--quick", help="A small version, within three minutes.")] = False,
     output: Annotated[
-        Path | None, typer.Option(help="Folder for tables, pictures and page. [default: lgmd-reproduce]")
+        Path | None, typer.Option(help="Folder for tables, pictures and page (default: lgmd-reproduce).")
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes at the same time.")] = 2,
+    *,
+    talk: Talk,
 ) -> None:
     """Run an experiment of the paper: tables, pictures and a page with the paper's numbers beside ours.
 
     A run that was interrupted goes on where it stopped when it is started again with the same folder.
     """
+    from rich.console import Console
+
     from lgmd.experiments import reproduce as run
 
-    console = Console()
+    console = Console(stderr=True, quiet=talk.quiet)
     folder = output or Path("lgmd-reproduce")
+    pages: dict[str, Path] = {}
+    lines: list[str] = []
     for each in EXPERIMENTS if name == "all" else [name]:
         kind = find_experiment(each)
         experiment = kind.quick() if quick else kind()
-        done = run(experiment, folder / (f"{each}-quick" if quick else each), workers=workers)
-        console.print(f"{experiment.title}: {done.page}", soft_wrap=True, highlight=False)
+        done = run(experiment, folder / (f"{each}-quick" if quick else each), workers=workers, console=console)
+        pages[each] = done.page
+        lines.append(f"{experiment.title}: {done.page}")
+    talk.outcome(lines, outcome="reproduced", pages=pages)

@@ -1,0 +1,89 @@
+"""Messages of the library in the words of the command line: ``header=False`` is ``--no-header`` there."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["in_flags"]
+
+_SWITCHES = {
+    "header": ("--header", "--no-header"),
+    "row_names": ("--row-names", "--no-row-names"),
+    "allow_empty": ("--allow-empty", "--no-allow-empty"),
+    "refit": ("--refit", "--no-refit"),
+}
+_OPTIONS = {
+    "delimiter": "--delimiter",
+    "encoding": "--encoding",
+    "feature_graph": "--feature-graph",
+    "format": "--format",
+    "held_out": "--held-out",
+    "inference": "--inference",
+    "intercept": "--intercept",
+    "key": "--key",
+    "likelihood": "--likelihood",
+    "long": "--long",
+    "max_iter": "--max-iter",
+    "missing": "--missing",
+    "n_components": "--components",
+    "n_splits": "--splits",
+    "n_trials": "--trials",
+    "n_workers": "--workers",
+    "noise": "--noise",
+    "random_state": "--seed",
+    "sample_graph": "--sample-graph",
+    "sheet": "--sheet",
+    "timeout": "--timeout",
+    "tol": "--tol",
+}
+
+# What has no option of its own.
+_SETTINGS = (
+    "covariance",
+    "feature_penalty",
+    "graph_updates",
+    "intercept_penalty",
+    "n_neighbors",
+    "prior",
+    "sample_penalty",
+    "update",
+)
+
+# Words in quotes, and parts of a path, are the user's own.
+_OWN = r"(?<![\w/.'\"-])"
+_ASSIGNED = re.compile(rf"{_OWN}({'|'.join([*_SWITCHES, *_OPTIONS, *_SETTINGS])})=('[^']*'|\"[^\"]*\"|[^\s,;)]*)")
+_BARE = re.compile(
+    rf"{_OWN}({'|'.join(name for name in {**_SWITCHES, **_OPTIONS} if '_' in name)})(?![\w/=-]|\.\w)",
+)
+# At the head of a sentence that says what an option must be, even words that mean other things are options.
+_DEMANDED = re.compile(rf"^({'|'.join([*_SWITCHES, *_OPTIONS])})(?= must )")
+_PHRASES = (
+    (re.compile(r"\(force=True, --force\)"), "(--force)"),
+    (re.compile(r"\b([Ll]eave) (log1p|scale|long) out\b"), r"\1 --\2 out"),
+    (re.compile(r"predict\(rows, columns\)"), "predict(rows, columns) in Python"),
+)
+
+
+def in_flags(message: str) -> str:
+    """A message with Python's parameters as the options that stand for them."""
+    for pattern, words in _PHRASES:
+        message = pattern.sub(words, message)
+    return _BARE.sub(_bare, _ASSIGNED.sub(_assigned, _DEMANDED.sub(_bare, message)))
+
+
+def _assigned(match: re.Match[str]) -> str:
+    name, value = match.groups()
+    kept = value.rstrip(".:")
+    ending = value[len(kept) :]
+    if name in _SWITCHES:
+        yes, no = _SWITCHES[name]
+        return {"True": yes, "False": no}.get(kept, yes) + ending
+    plain = kept.strip("'\"")
+    if name in _OPTIONS:
+        return f"{_OPTIONS[name]} {plain}".rstrip() + ending
+    return f"--set {name}={plain}" + ending
+
+
+def _bare(match: re.Match[str]) -> str:
+    name = match.group(1)
+    return _SWITCHES[name][0] if name in _SWITCHES else _OPTIONS[name]

@@ -1,0 +1,34 @@
+"""The report of a model, with its table, as the command line writes it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from lgmd.cli._reading import model_input
+from lgmd.cli._state import current
+from lgmd.report import HeldOutScores, write_report
+from lgmd.tables import Table
+
+__all__ = ["write_page"]
+
+
+def write_page(
+    path: Path, model: Any, table: Table | None, source: Path | None, scores: HeldOutScores | None, title: str = ""
+) -> Path:
+    """Write the page, and return its path."""
+    settings: dict[str, Any] = {"command": shlex.join(["lgmd", *current().arguments])}
+    if source is not None:
+        settings["source"] = source.name
+        title = title or f"{type(model).__name__} of {source.name}"
+    return write_report(
+        model,
+        path,
+        table=None if table is None else model_input(table),
+        title=title or None,
+        held_out=scores,
+        settings=settings,
+        row_names=None if table is None else table.row_names,
+        column_names=None if table is None else table.column_names,
+    )

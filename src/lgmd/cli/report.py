@@ -1,0 +1,50 @@
+"""``lgmd report``: the page of a model that was fitted before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lgmd.cli._groups import with_groups
+from lgmd.cli._reading import Reading
+from lgmd.cli._talk import Talk
+
+__all__ = ["report"]
+
+
+@with_groups
+def report(
+    model: Annotated[
+        Path, typer.Argument(readable=False, help="A model that lgmd fit or save() wrote, or the folder of lgmd fit.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", readable=False, help="The HTML file.")],
+    table: Annotated[
+        Path | None,
+        typer.Option(readable=False, help="The table that was fitted; with it the report shows before and after."),
+    ] = None,
+    title: Annotated[str, typer.Option(help="What stands above the report.", show_default=False)] = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    *,
+    reading: Reading,
+    talk: Talk,
+) -> None:
+    """Write the report of a fitted model: one HTML file that works offline.
+
+    Read the table with the same options as for the fit; for the folder of lgmd fit they are known.
+    """
+    from lgmd.cli._model import read_settings
+    from lgmd.cli._output import check_file, staged_files
+    from lgmd.cli._reports import write_page
+    from lgmd.cli._saved import load_model, stored_scores
+
+    check_file(output, force)
+    fitted = load_model(model)
+    settings = model / "settings.json"
+    if settings.is_file():
+        reading = reading.or_else(read_settings(settings).get("reading", {}))
+    data = None if table is None else reading.read(table)
+    with staged_files(output) as [path]:
+        write_page(path, fitted, data, table, stored_scores(model), title)
+    talk.outcome([f"Report: {output}"], outcome="reported", output=output)
