@@ -21,9 +21,12 @@ from selenium.webdriver.support.ui import Select
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
 
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no Chromium with its driver: try apt-get install chromium chromium-driver"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (CHROMIUM and DRIVER), reason="no Chromium with its driver: try apt-get install chromium chromium-driver"
+    ),
+]
 
 FLAGS = (
     "headless",

@@ -231,3 +231,11 @@ def test_a_table_says_what_it_is(tmp_path):
     assert not table.is_sparse
     with pytest.raises(AttributeError):
         table.values = None
+
+
+def test_spaces_in_names_do_not_separate_cells(tmp_path):
+    path = tmp_path / "table.txt"
+    path.write_text("\tday 1\tday 2\nrow 1\t1\t2\nrow 2\t3\t4\n")
+    table = read_table(path)
+    assert table.row_names.tolist() == ["row 1", "row 2"]
+    assert table.values.tolist() == [[1.0, 2.0], [3.0, 4.0]]

@@ -27,6 +27,8 @@ def find_delimiter(file: TextFile, format: str) -> tuple[str, TextFile]:
         return candidates[0], file
     head = file.head()
     scores = {sign: _score(head.with_single_spaces() if sign == " " else head, sign) for sign in candidates}
+    if " " in scores:
+        scores[" "] = scores[" "][0], 0  # names may hold spaces, so another sign that does as well is the delimiter
     best = max(candidates, key=lambda sign: scores[sign])  # the first of equals
     return best, file.with_single_spaces() if best == " " else file
 
