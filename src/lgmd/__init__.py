@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lgmd import datasets, graphs, metrics, report, tables, tuning
+    from lgmd import anndata, datasets, graphs, metrics, plot, report, tables, tuning
     from lgmd.estimators import DGRMD, GPCA, LGMD, PMF, LGMDImputer, LGMDPlus
 
 __all__ = [
@@ -20,16 +20,18 @@ __all__ = [
     "PMF",
     "LGMDImputer",
     "LGMDPlus",
+    "anndata",
     "datasets",
     "graphs",
     "metrics",
+    "plot",
     "report",
     "tables",
     "tuning",
 ]
 __version__ = "0.1.0"
 
-_MODULES = ("datasets", "graphs", "metrics", "report", "tables", "tuning")
+_MODULES = ("anndata", "datasets", "graphs", "metrics", "plot", "report", "tables", "tuning")
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from lgmd._typing import FloatArray, SparseGraph
 from lgmd._validation import check_choice, check_integer, check_real, check_seed
 from lgmd.estimators.fitted_table import FittedTable, floored
+from lgmd.estimators.notebook import NotebookDisplay, size_with_names
 from lgmd.estimators.persistence import SavedAsFile, refuse_mismatch, refuse_missing
 from lgmd.exceptions import ConvergenceWarning, InvalidParameterError
 from lgmd.factors import (
@@ -26,7 +27,7 @@ from lgmd.factors import (
     principal_rotation,
     select_update,
 )
-from lgmd.graphs import GraphLearner
+from lgmd.graphs import GraphEstimate, GraphLearner
 from lgmd.linalg.marginals import mean_marginal_variance
 from lgmd.observed import Observed, as_observed
 from lgmd.solver import (
@@ -61,7 +62,7 @@ _EXTREME = 10.0
 _DEAD = 1e-7
 
 
-class Factorization(FittedTable, SavedAsFile, BaseEstimator):
+class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
     """Base of the models ``Y = intercepts + X W' + E``.
 
     A subclass says which graphs it has. For the parameters see :class:`lgmd.LGMD`.
@@ -301,6 +302,22 @@ class Factorization(FittedTable, SavedAsFile, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "sample_factors_")
+
+    def _summary(self) -> dict[str, str]:
+        if not self.__sklearn_is_fitted__():
+            return {}
+        names = (getattr(self, f"{side}_names_in_", None) for side in ("sample", "feature"))
+        edges = (GraphEstimate(graph, float("nan")).n_edges for graph in (self.sample_graph_, self.feature_graph_))
+        converged = "converged" if self.converged_ else f"not converged ({self.status_})"
+        return {
+            "rows": size_with_names(len(self.sample_factors_), next(names)),
+            "columns": size_with_names(len(self.feature_factors_), next(names)),
+            "rank": f"{self.rank_} of at most {self.n_components}",
+            "noise": f"{self.noise_std_:.4g} (standard deviation)",
+            "inference": self.inference if self._has_posterior else f"{self.inference} (no error bars)",
+            "edges": f"{next(edges):,} between rows, {next(edges):,} between columns",
+            "fit": f"{converged}, {self.n_iter_:,} iteration{'' if self.n_iter_ == 1 else 's'}",
+        }
 
     def _check_loaded(self) -> None:
         n, p, k = len(self.sample_factors_), self.n_features_in_, self.rank_

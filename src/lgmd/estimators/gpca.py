@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lgmd._typing import FloatArray
 from lgmd._validation import check_integer, check_seed
 from lgmd.estimators.factorization import Factorization, check_rank
+from lgmd.estimators.notebook import NotebookDisplay, size_with_names
 from lgmd.estimators.persistence import SavedAsFile, refuse_mismatch
 from lgmd.exceptions import InvalidDataError, InvalidGraphError
 from lgmd.factors import generalized_components
@@ -28,7 +29,7 @@ __all__ = ["GPCA"]
 _EXACT_LIMIT = 1000
 
 
-class GPCA(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class GPCA(SavedAsFile, NotebookDisplay, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Generalised principal component analysis in the metrics of two graphs.
 
     Finds the best approximation :math:`U D V^T` of a complete table in the norm :math:`\|Z\|^2 = \mathrm{tr}(A^{-1} Z
@@ -178,6 +179,16 @@ class GPCA(SavedAsFile, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "components_")
+
+    def _summary(self) -> dict[str, str]:
+        if not self.__sklearn_is_fitted__():
+            return {}
+        values = self.singular_values_
+        return {
+            "rows": f"{len(self.sample_components_):,}",
+            "columns": size_with_names(self.components_.shape[1], getattr(self, "feature_names_in_", None)),
+            "components": f"{len(values):,}, singular values from {values.max():.4g} to {values.min():.4g}",
+        }
 
     def _check_loaded(self) -> None:
         k, p = self.components_.shape

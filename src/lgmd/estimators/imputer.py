@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lgmd.estimators.factorization import Factorization
 from lgmd.estimators.models import LGMD
+from lgmd.estimators.notebook import NotebookDisplay
 from lgmd.estimators.persistence import SavedAsFile, refuse_missing
 from lgmd.exceptions import InvalidParameterError
 from lgmd.observed import as_observed
@@ -17,7 +18,7 @@ from lgmd.observed import as_observed
 __all__ = ["LGMDImputer"]
 
 
-class LGMDImputer(SavedAsFile, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class LGMDImputer(SavedAsFile, NotebookDisplay, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fill the gaps of a table with what a decomposition says; observed entries stay as they are.
 
     Parameters
@@ -108,6 +109,9 @@ class LGMDImputer(SavedAsFile, OneToOneFeatureMixin, TransformerMixin, BaseEstim
             return np.asarray(observed.fill(estimate))
         filled, std = estimate
         return np.asarray(observed.fill(filled)), np.asarray(np.abs(observed.divided(np.inf).fill(std)))
+
+    def _summary(self) -> dict[str, str]:
+        return self.estimator_._summary() if hasattr(self, "estimator_") else {}
 
     def _check_loaded(self) -> None:
         refuse_missing(self, ("estimator_", "n_features_in_"))
