@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import warnings
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -195,8 +196,6 @@ def _distances(connectivities: Any, X: FloatArray) -> Any:
 
 def _settings(model: Factorization, key: str, layer: str, zeros: str, denoised: bool, connectivities: Any) -> Any:
     """What was fitted and how it went, in values that a file can hold."""
-    from lgmd import __version__
-
     neighbors = round(connectivities.nnz / connectivities.shape[0])
     return {
         # What scanpy asks of a graph.
@@ -221,7 +220,7 @@ def _settings(model: Factorization, key: str, layer: str, zeros: str, denoised: 
         "converged": bool(model.converged_),
         "n_iter": int(model.n_iter_),
         "objective": np.asarray(model.history_.objective),
-        "version": __version__,
+        "version": version("lgmd"),
     }
 
 
