@@ -5,6 +5,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS_READY := $(VENV)/.docs-ready
 BENCH_VENV ?= benchmarks/.venv
 BENCH_READY := $(BENCH_VENV)/.ready
 BENCH_ARGS ?=
@@ -33,15 +34,15 @@ demo: $(READY)
 	$(BIN)/lgmd demo
 
 lint: $(READY)
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks examples docs/_site docs/pictures
+	$(BIN)/ruff check src tests benchmarks examples docs/_site docs/pictures
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 test: lint
 	$(BIN)/pytest -n $(WORKERS) -m "not slow"
 
-test-all: lint browser
+test-all: lint browser $(DOCS_READY)
 	$(BIN)/pytest -n $(WORKERS)
 
 # For the tests of the report. Where it cannot be installed these tests say so and are skipped.
@@ -49,6 +50,14 @@ browser:
 	-@command -v chromedriver >/dev/null 2>&1 || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && \
 	{ apt-get install -y -qq chromium chromium-driver || { apt-get update -qq && apt-get install -y -qq chromium chromium-driver; }; } >/dev/null 2>&1; } \
 	|| echo "No browser: the tests of the report in a browser will be skipped."
+
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,docs]'
+	@touch $@
+
+docs: $(DOCS_READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "The documentation is in site/index.html; $(BIN)/mkdocs serve shows it with search."
 
 # The rivals live in an environment of their own. cmfrec compiles from source; without a compiler it is left out.
 $(BENCH_READY): pyproject.toml benchmarks/requirements.txt
@@ -62,5 +71,5 @@ bench: $(BENCH_READY)
 	$(BENCH_VENV)/bin/python benchmarks/run.py $(BENCH_ARGS)
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf site $(VENV) $(BENCH_VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
