@@ -52,8 +52,8 @@ _SHARED_ENTRIES = 1_000_000
 # Share of the entries that judge a start, and how many are enough; of small tables up to so many parts are held out.
 _HELD_OUT, _ENOUGH, _MOST_PARTS = 0.05, 3000, 5
 
-# Standard errors that settle the matter before all parts were held out. Errors of one row or column go together, so that
-# these are larger than they seem.
+# Standard errors that settle the matter before all parts were held out. Errors of one row or column go together, so
+# that these are larger than they seem.
 _CLEAR = 4.0
 
 # Relative difference of squared errors that is none.
