@@ -1,6 +1,7 @@
 """Running commands as users do, and tables to run them on."""
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -79,3 +80,11 @@ def table_file(tmp_path, frame):
     path = tmp_path / "table.csv"
     frame.to_csv(path, index_label="station")
     return path
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard():
+    """Shells start background jobs with Ctrl-C ignored, and what they start inherits that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -312,7 +312,7 @@ def test_variances_beyond_the_range_of_floats_are_infinite(make_table, index, in
         (GPCA(3, random_state="seed"), "random_state must be None"),
         (DGRMD(3, n_neighbors=2.5), "n_neighbors must be an integer"),
         (DGRMD(3, ridge="much"), "ridge must be a number"),
-        (DGRMD(3, ridge=np.inf), "ridge .*must be finite"),
+        (DGRMD(3, ridge=np.inf), "ridge must be a finite number"),
         (LGMD(3, sample_graph=ThresholdGraph(eta="high")), "eta must be a number"),
         (LGMD(3, sample_graph=ThresholdGraph(density="high")), "density must be a number"),
         (LGMD(3, update=None), "update=None belongs to inference"),
