@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from pathlib import Path
+
+from PIL import Image
 
 from lgmd.experiments import EXPERIMENTS
 
@@ -19,7 +20,8 @@ def with_pictures(text: str, folder: Path, name: str) -> str:
 
     def copied(found: re.Match[str]) -> str:
         IMAGES.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(folder / found[2], IMAGES / f"{name}_{found[2]}")
+        with Image.open(folder / found[2]) as picture:  # few colours make small files
+            picture.convert("RGB").quantize(64).save(IMAGES / f"{name}_{found[2]}", optimize=True)
         return f"![{found[1]}](images/reproduction/{name}_{found[2]})"
 
     return re.sub(r"!\[([^\]]*)\]\(([^)]+\.png)\)", copied, text)
