@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import io
 import os
 import tempfile
 import warnings
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from PIL import Image
 from selenium import webdriver
 
 from lgmd import LGMD, datasets
@@ -125,7 +127,8 @@ def main() -> None:
                     print(picture)
         if arguments.docs:
             picture = screenshot(driver, reports["demo"], 1280, "light", first="#table", last="#graph-rows")
-            (IMAGES / "report.png").write_bytes(picture)
+            with Image.open(io.BytesIO(picture)) as shot:  # few colours make a small file
+                shot.convert("RGB").quantize(64).save(IMAGES / "report.png", optimize=True)
 
 
 if __name__ == "__main__":
