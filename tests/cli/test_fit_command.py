@@ -279,3 +279,14 @@ def test_the_outcome_for_people_and_for_programs(command, table_file, frame):
     assert set(found["files"]) == {name.partition(".")[0] for name in ALL}
     assert all(os.path.exists(path) for path in found["files"].values())
     assert found["table"]["observed"] == int(frame.notna().to_numpy().sum())
+
+
+def test_cells_and_genes_of_an_anndata_file(command, frame, tmp_path):
+    anndata = pytest.importorskip("anndata", reason="the extra anndata is not installed")
+    data = anndata.AnnData(frame.to_numpy(), obs=pd.DataFrame(index=frame.index), var=pd.DataFrame(index=frame.columns))
+    data.write_h5ad(tmp_path / "t.h5ad")
+    ended = command("fit", "t.h5ad", "-o", "out", "--model", "pmf", "-k", 2, "--max-iter", 3, "--held-out", 0)
+    assert ended.code == 0, ended.err
+    assert list(pd.read_csv("out/sample_factors.csv", index_col=0).index) == list(frame.index)
+    assert anndata.read_h5ad("out/reconstruction.h5ad").shape == frame.shape
+    assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
