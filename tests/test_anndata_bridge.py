@@ -12,7 +12,7 @@ from lgmd.exceptions import InvalidDataError, InvalidParameterError
 from lgmd.graphs import partial_correlations
 
 anndata = pytest.importorskip("anndata", reason="anndata is not installed: pip install 'lgmd[anndata]'")
-bridge = pytest.importorskip("lgmd.anndata")
+from lgmd import anndata as bridge  # noqa: E402
 
 # scipy and pandas deprecate what anndata does inside.
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")

@@ -76,7 +76,8 @@ def test_a_large_penalty_makes_the_printed_iteration_diverge(missing):
 
 
 def test_the_general_solver_is_given_the_problem_of_the_exact_one():
-    cvxpy = pytest.importorskip("cvxpy")
+    import cvxpy
+
     S = np.corrcoef(np.random.default_rng(0).standard_normal((6, 8)))
     problem, precision = running_time.convex_problem(cvxpy, S, 0.1)
     problem.solve(solver=cvxpy.SCS, eps=1e-8)

@@ -31,7 +31,7 @@ def array(values, **options):
 
 
 def parquet(**columns):
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
     from pyarrow import parquet
 
     buffer = io.BytesIO()
@@ -377,7 +377,7 @@ def test_openpyxl_is_named_where_it_is_not_installed(tmp_path, monkeypatch):
 
 
 def test_an_anndata_file_that_is_none(tmp_path):
-    anndata = pytest.importorskip("anndata")
+    anndata = pytest.importorskip("anndata", reason="the extra anndata is not installed")
     (tmp_path / "t.h5ad").write_bytes(b"junk" * 100)
     refused(tmp_path / "t.h5ad", "no AnnData file")
     anndata.AnnData(obs={"a": [1, 2]}).write_h5ad(tmp_path / "u.h5ad")
@@ -385,7 +385,8 @@ def test_an_anndata_file_that_is_none(tmp_path):
 
 
 def workbook(path, rows, **sheets):
-    openpyxl = pytest.importorskip("openpyxl")
+    import openpyxl
+
     book = openpyxl.Workbook()
     for row in rows:
         book.active.append(row)
@@ -396,7 +397,6 @@ def workbook(path, rows, **sheets):
 
 
 def test_an_excel_file_that_is_no_archive(tmp_path):
-    pytest.importorskip("openpyxl")
     (tmp_path / "t.xlsx").write_bytes(b"junk" * 100)
     refused(tmp_path / "t.xlsx", "no Excel file")
     with zipfile.ZipFile(tmp_path / "u.xlsx", "w") as other:

@@ -83,7 +83,7 @@ def test_a_long_file_is_written_as_it_was(tmp_path):
 
 @pytest.mark.parametrize("integer", [True, False])
 def test_parquet_keeps_the_type_of_ids(integer, tmp_path):
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
     from pyarrow import parquet
 
     users = pa.array([7, 3, 7, 9] if integer else ["g", "c", "g", "i"])
@@ -100,7 +100,7 @@ def test_parquet_keeps_the_type_of_ids(integer, tmp_path):
 
 
 def test_categories_may_be_ids(tmp_path):
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
     from pyarrow import parquet
 
     users = pa.array(["b", "a", "b"]).dictionary_encode()
@@ -113,7 +113,8 @@ def test_categories_may_be_ids(tmp_path):
 
 
 def test_a_long_table_agrees_with_pandas_pivot(tmp_path, rng):
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     places = rng.permutation(40 * 30)[:500]
     frame = pd.DataFrame({"u": places // 30, "f": places % 30, "r": rng.standard_normal(500)})
     frame.to_csv(tmp_path / "t.csv", index=False)

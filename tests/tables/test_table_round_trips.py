@@ -14,7 +14,6 @@ ROW_NAMES = np.array(
 )
 COLUMN_NAMES = np.array(["c;1", "'x'", "é,è", 'say ""', "line\r\nend", "#6", "=1+1"])
 WIDE = ["csv", "tsv", "txt", "parquet", "xlsx", "npz", "h5ad", "csv.gz", "tsv.gz"]
-NEEDS = {"xlsx": "openpyxl", "h5ad": "anndata"}
 XLSX_COLUMNS = np.array(["c;1", "'x'", "é,è", 'say ""', "line\nend", "#6", "=1+1"])
 
 
@@ -34,8 +33,8 @@ def same_bits(first, second):
 
 
 def need(format):
-    if format in NEEDS:
-        pytest.importorskip(NEEDS[format])
+    if format == "h5ad":
+        pytest.importorskip("anndata", reason="the extra anndata is not installed")
 
 
 @pytest.mark.parametrize("format", WIDE)
@@ -183,7 +182,7 @@ def test_integer_columns_keep_their_integers_beside_filled_values(tmp_path):
 
 
 def test_integers_of_parquet_become_doubles_only_where_they_must(tmp_path):
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
     from pyarrow import parquet
 
     columns = {
@@ -212,7 +211,8 @@ def test_integers_of_parquet_become_doubles_only_where_they_must(tmp_path):
 @pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("integer", [True, False])
 def test_frames_of_pandas_keep_their_index(named, integer, tmp_path, rng):
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     index = pd.Index([30, 10, 20] if integer else ["x", "y", "z"], name="station" if named else None)
     frame = pd.DataFrame(rng.standard_normal((3, 2)), index=index, columns=["a", "b"])
     frame.to_parquet(tmp_path / "t.parquet")
@@ -224,7 +224,8 @@ def test_frames_of_pandas_keep_their_index(named, integer, tmp_path, rng):
 
 
 def test_frames_that_only_count_have_no_row_names(tmp_path, rng):
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     frame = pd.DataFrame(rng.standard_normal((3, 3)), columns=["a", "b", "c"])
     frame.to_parquet(tmp_path / "t.parquet")
     assert read_table(tmp_path / "t.parquet").row_names is None
@@ -232,7 +233,8 @@ def test_frames_that_only_count_have_no_row_names(tmp_path, rng):
 
 
 def test_text_of_pandas_is_the_frame_again(tmp_path, rng):
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     frame = pd.DataFrame(rng.standard_normal((5, 3)), index=list("vwxyz"), columns=["a", "b,c", "d\ne"])
     frame.iloc[1, 2] = np.nan
     frame.to_csv(tmp_path / "t.csv")
@@ -246,7 +248,8 @@ def test_the_sheet_and_the_array_keep_their_names(tmp_path):
     write_table(read_table(tmp_path / "t.npz"), tmp_path / "u.npz")
     with np.load(tmp_path / "u.npz") as archive:
         assert archive.files == ["expression"]
-    openpyxl = pytest.importorskip("openpyxl")
+    import openpyxl
+
     book = openpyxl.Workbook()
     book.create_sheet("Second")
     for row in (["n", "a", "b"], ["x", 1, 2.5], ["y", None, 4]):
@@ -260,7 +263,8 @@ def test_the_sheet_and_the_array_keep_their_names(tmp_path):
 
 
 def test_cells_around_a_sheet_may_be_empty(tmp_path):
-    openpyxl = pytest.importorskip("openpyxl")
+    import openpyxl
+
     book = openpyxl.Workbook()
     for row in ([], [None, None, "a", "b", None], [None, "x", 1, "2.5"], [None, "y", "n/a", 4], [], [None]):
         book.active.append(row)
@@ -329,7 +333,7 @@ def test_a_dense_matrix_market_file_has_no_gaps(tmp_path):
 
 @pytest.mark.parametrize("sparse", [True, False])
 def test_anndata_keeps_its_annotations(sparse, tmp_path):
-    anndata = pytest.importorskip("anndata")
+    anndata = pytest.importorskip("anndata", reason="the extra anndata is not installed")
     import pandas as pd
 
     counts = np.array([[1, 0, 2], [0, 3, 4]], dtype=np.float32)

@@ -11,6 +11,8 @@ import sys
 import traceback
 from typing import Any, TextIO
 
+import typer
+
 from lgmd.cli._flags import in_flags
 from lgmd.cli._state import current
 
@@ -75,18 +77,14 @@ def show_warning(
         return
     running.warnings.append(text)
     if not running.quiet:
-        _print(f"Warning: {text}", sys.stderr)
+        typer.echo(f"Warning: {text}", err=True)
 
 
 def _say(outcome: str, text: str, code: int) -> int:
-    _print(text if outcome == "interrupted" else f"Error: {text}", sys.stderr)
+    typer.echo(text if outcome == "interrupted" else f"Error: {text}", err=True)
     if current().json:
-        _print(json.dumps({"outcome": outcome, "message": text, "exit_code": code}), sys.stdout)
+        typer.echo(json.dumps({"outcome": outcome, "message": text, "exit_code": code}))
     return code
-
-
-def _print(text: str, stream: TextIO) -> None:
-    print(text, file=stream, flush=True)
 
 
 def _usage(error: Any) -> str:

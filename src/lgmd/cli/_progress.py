@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import typer
+
 __all__ = ["Pace", "fit_progress", "spoken_time", "trial_progress"]
 
 # Seconds between two lines where there is no terminal.
@@ -96,7 +98,7 @@ def _lines(label: str, tol: float) -> Callable[[Any], None]:
         if time.monotonic() - told >= _BETWEEN_LINES:
             told = time.monotonic()
             line = f"{label}: iteration {progress.iteration} of at most {progress.max_iter}"
-            print(f"{line}, about {spoken_time(left)} left", file=sys.stderr, flush=True)
+            typer.echo(f"{line}, about {spoken_time(left)} left", err=True)
 
     return show
 
@@ -134,7 +136,7 @@ def trial_progress(n_trials: int, quiet: bool) -> Iterator[Callable[[Any], None]
             text = status(trial)
             if time.monotonic() - told >= _BETWEEN_LINES or trial.number + 1 >= n_trials:
                 told = time.monotonic()
-                print(text, file=sys.stderr, flush=True)
+                typer.echo(text, err=True)
 
         yield show
 

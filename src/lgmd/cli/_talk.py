@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -63,14 +62,14 @@ class Talk:
     def note(self, text: str) -> None:
         """Say something on the way."""
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            typer.echo(text, err=True)
 
     def outcome(self, lines: list[str], **values: Any) -> None:
         """Say how it ended: lines for people, or values for programs."""
         if self.json:
-            print(json.dumps({**values, "warnings": current().warnings}, default=_plain), flush=True)
+            typer.echo(json.dumps({**values, "warnings": current().warnings}, default=_plain))
         elif not self.quiet:
-            print("\n".join(lines), flush=True)
+            typer.echo("\n".join(lines))
 
 
 def _plain(value: Any) -> Any:

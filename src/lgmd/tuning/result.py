@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lgmd._files import replacing
 from lgmd.exceptions import InvalidParameterError, LGMDError
 from lgmd.tuning.spaces import Space
 
@@ -107,9 +108,8 @@ class TuningResult:
             contents[f"tuning.{kind}"] = buffer.getvalue()
         target.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
-            unfinished = target / f".{name}.unfinished"
-            unfinished.write_bytes(content)
-            os.replace(unfinished, target / name)
+            with replacing(target / name) as temporary:
+                temporary.write_bytes(content)
         return [target / name for name in contents]
 
 
