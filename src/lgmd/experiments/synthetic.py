@@ -13,6 +13,7 @@ import scipy.sparse
 from lgmd._typing import FloatArray
 from lgmd.datasets import MatrixNormalData, make_matrix_normal, random_precision
 from lgmd.experiments.base import Cell, Experiment, Row, Section
+from lgmd.experiments.laplacian_graphs import factor_correlations
 from lgmd.experiments.methods import (
     DEFAULTS,
     TUNED,
@@ -161,7 +162,6 @@ def _measures(data: MatrixNormalData, factors: Factors, graphs: Any, estimate: F
 
 def _row_correlations(factor: FloatArray) -> scipy.sparse.csr_array:
     """Where a method has no graph, its strongest correlations between rows stand for edges."""
-    unit = factor / np.maximum(np.linalg.norm(factor, axis=1, keepdims=True), np.finfo(float).tiny)
-    products = unit @ unit.T
+    products = factor_correlations(factor)
     np.fill_diagonal(products, 1.0)
     return scipy.sparse.csr_array((products + products.T) / 2)
