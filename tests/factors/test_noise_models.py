@@ -38,7 +38,7 @@ def table_of(data):
 def objective(model, data, entries, candidate):
     """What the variances are to make small, from the expected squares of single entries."""
     total = float(np.sum(entries / np.outer(candidate.samples, candidate.features)))
-    return model.gaussian_loss(candidate, data, total) + model.prior_loss(candidate)
+    return model.gaussian_loss(candidate, data, total) + model.prior_loss(candidate, data)
 
 
 # Variances.
@@ -151,7 +151,7 @@ def test_the_columns_of_a_table_are_the_rows_of_the_transposed_one(data, rng):
     np.testing.assert_array_equal(turned.features, found.samples)
     np.testing.assert_array_equal(turned.T.samples, found.samples)
     assert total == pytest.approx(np.sum(by_rows / found.samples), rel=1e-12)
-    assert columns.prior_loss(turned) == rows.prior_loss(found) > 0
+    assert columns.prior_loss(turned, data.T) == rows.prior_loss(found, data) > 0
     assert columns.gaussian_loss(turned, data.T, total) == pytest.approx(rows.gaussian_loss(found, data, total))
 
 
@@ -188,17 +188,36 @@ def test_a_row_without_entries_is_at_the_common_level(rng):
 
 
 def test_the_prior_of_the_variances_is_zero_where_they_agree_and_positive_elsewhere(rng):
-    ones = np.ones(4)
+    data, ones = as_observed(np.arange(16.0).reshape(4, 4)), np.ones(4)
     unequal = rng.uniform(0.5, 2.0, 4)
     for kind in ("samples", "features"):
         model = NoiseModel(kind)
         other = "features" if kind == "samples" else "samples"
-        assert model.prior_loss(Noise(3.0 * ones, 3.0 * ones)) == pytest.approx(0.0, abs=1e-14)
-        assert model.prior_loss(Noise(**{kind: unequal, other: ones})) > 0.1
-        assert model.prior_loss(Noise(**{kind: ones, other: unequal})) == pytest.approx(0.0, abs=1e-14)
-        scaled = model.prior_loss(Noise(**{kind: 100 * unequal, other: ones}))
-        assert scaled == pytest.approx(model.prior_loss(Noise(**{kind: unequal, other: ones})), rel=1e-12)
-    assert NoiseModel().prior_loss(Noise(unequal, unequal)) == 0.0
+        assert model.prior_loss(Noise(3.0 * ones, 3.0 * ones), data) == pytest.approx(0.0, abs=1e-14)
+        assert model.prior_loss(Noise(**{kind: unequal, other: ones}), data) > 0.1
+        assert model.prior_loss(Noise(**{kind: ones, other: unequal}), data) == pytest.approx(0.0, abs=1e-14)
+        scaled = model.prior_loss(Noise(**{kind: 100 * unequal, other: ones}), data)
+        assert scaled == pytest.approx(model.prior_loss(Noise(**{kind: unequal, other: ones}), data), rel=1e-12)
+    assert NoiseModel().prior_loss(Noise(unequal, unequal), data) == 0.0
+
+
+@pytest.mark.parametrize("kind", NOISES)
+def test_optimism_counts_as_entries_without_error(kind, data, rng):
+    model, optimism = NoiseModel(kind), 0.25
+    _, by_rows, by_columns = expected_squares(data, rng)
+    start = model.start(data, 0.7)
+    believing = replace(start, optimism=optimism)
+    assert believing.T.T.optimism == optimism
+
+    def updated(noise, counts):
+        return model.after_features(model.after_samples(noise, by_rows, counts[0]), by_columns, counts[1])[0]
+
+    found, expected = updated(believing, counts(data)), updated(start, [1.25 * each for each in counts(data)])
+    np.testing.assert_allclose(found.samples, expected.samples, rtol=1e-12)
+    np.testing.assert_allclose(found.features, expected.features, rtol=1e-12)
+    log_variances = np.log(np.outer(found.samples, found.features))[~np.isnan(table_of(data))].sum()
+    added = model.prior_loss(found, data) - model.prior_loss(replace(found, optimism=0.0), data)
+    assert added == pytest.approx(0.5 * optimism * log_variances, rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", NOISES)

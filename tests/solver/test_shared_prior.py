@@ -14,6 +14,7 @@ from lgmd.graphs import as_learner
 from lgmd.linalg.packed import packed_size
 from lgmd.observed import as_observed
 from lgmd.solver import VariationalInference, VariationalState
+from lgmd.solver.prior_choice import NoiseBelief
 from lgmd.solver.problem import FEATURES, SAMPLES
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -103,6 +104,26 @@ def test_the_bound_never_falls(make_table, make_precision, index, shape, setting
     assert_never_rises(objective, problem.data.n_observed)
     for side in (state.samples, state.features):
         assert np.ptp(side.prior_variance) == 0
+
+
+@pytest.mark.parametrize("belief", [NoiseBelief(0.02), NoiseBelief(0.2), NoiseBelief(level=0.3)], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"noise": "samples"}, {"likelihood": "student"}, {"likelihood": "student", "noise": "features"}]
+)
+@pytest.mark.parametrize("index", [0, 1], ids=["complete", "gaps"])
+def test_the_bound_never_falls_whatever_is_believed_of_the_noise(make_table, index, settings, belief):
+    table = make_table(19, 14, noise=0.5)[index] / 2
+    problem = shared_problem(table, 5, {"sample_graph": "none", "feature_graph": "none"}, **settings)
+    start = belief.imposed_on(random_start(problem, 0))
+    objective, state = run(problem, start, 12)
+    assert objective[0] - objective[-1] > 1.0
+    assert_never_rises(objective, problem.data.n_observed)
+    held = np.array_equal(_variances(state), _variances(start))
+    assert held == (belief.level is not None)
+
+
+def _variances(state):
+    return np.outer(state.noise.samples, state.noise.features)
 
 
 @quiet

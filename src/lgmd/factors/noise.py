@@ -60,6 +60,8 @@ class Noise:
         Degrees of freedom of the Student likelihood; infinite for the Gaussian.
     weights, other_weights : ndarray of shape (n_entries,) or (0,)
         Expected weights of the entries in row order and in column order; empty for the Gaussian.
+    optimism : float
+        Entries without any error that the prior of the variances adds to each observed one.
     """
 
     samples: FloatArray
@@ -67,11 +69,12 @@ class Noise:
     degrees: float = float("inf")
     weights: FloatArray = field(default_factory=lambda: np.empty(0))
     other_weights: FloatArray = field(default_factory=lambda: np.empty(0))
+    optimism: float = 0.0
 
     @property
     def T(self) -> Noise:  # noqa: N802
         """The same for the transposed table."""
-        return Noise(self.features, self.samples, self.degrees, self.other_weights, self.weights)
+        return Noise(self.features, self.samples, self.degrees, self.other_weights, self.weights, self.optimism)
 
     @property
     def level(self) -> float:
@@ -150,6 +153,7 @@ class NoiseModel:
 
         ``squares`` are the expected squared residuals of the rows, divided by the columns' variances.
         """
+        counts = counts * (1.0 + noise.optimism)
         if self.kind == "homoscedastic":
             variance = max(float(squares.sum() / counts.sum()), self.floor)
             return replace(noise, samples=np.full(len(squares), variance))
@@ -159,6 +163,7 @@ class NoiseModel:
 
     def after_features(self, noise: Noise, squares: FloatArray, counts: FloatArray) -> tuple[Noise, float]:
         """The same for the columns, and the sum of all expected squares divided by their variances."""
+        counts = counts * (1.0 + noise.optimism)
         if self.kind == "homoscedastic":
             previous = float(noise.samples[0])
             variance = max(previous * float(squares.sum() / counts.sum()), self.floor)
@@ -199,13 +204,14 @@ class NoiseModel:
         """Negative expected log-likelihood; ``squares`` is the sum of expected squares over their variances."""
         return 0.5 * (squares + self._log_variances(noise, data) + data.n_observed * float(np.log(2 * np.pi)))
 
-    def prior_loss(self, noise: Noise) -> float:
-        """What keeps variances of single rows or columns near their common level, at least zero."""
+    def prior_loss(self, noise: Noise, data: Observed) -> float:
+        """What keeps variances of single rows or columns near their common level, and what makes all of them small."""
+        loss = 0.5 * noise.optimism * self._log_variances(noise, data) if noise.optimism else 0.0
         if self.kind == "homoscedastic":
-            return 0.0
+            return loss
         variances = noise.samples if self.kind == "samples" else noise.features
         ratios = common_variance(variances) / variances
-        return 0.5 * _SHRINKAGE * float(np.sum(ratios - 1.0 - np.log(ratios)))
+        return loss + 0.5 * _SHRINKAGE * float(np.sum(ratios - 1.0 - np.log(ratios)))
 
     def _shrunken(self, squares: FloatArray, counts: FloatArray, previous: FloatArray) -> FloatArray:
         return np.maximum(shrunken_variances(squares, counts, common_variance(previous)), self.floor)

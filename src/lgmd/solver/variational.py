@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -37,14 +37,6 @@ from lgmd.solver.variational_starter import Starter
 from lgmd.solver.variational_state import VariationalState, balanced, without_dead_columns
 
 __all__ = ["VariationalInference", "VariationalState"]
-
-
-class Iterator(Protocol):
-    """One iteration."""
-
-    def __call__(self, state: VariationalState, *, hold_noise: bool) -> tuple[VariationalState, dict[str, float]]:
-        """The next state and the terms of its objective."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -102,11 +94,6 @@ class VariationalInference:
             self.prior,
         )
 
-    def prepare(self, state: VariationalState) -> Iteration[VariationalState]:
-        """What the half-steps can do once for as long as the graphs are held."""
-        iterate = self.iterator(state)
-        return lambda state: iterate(state, hold_noise=False)
-
     def settle(self, state: VariationalState) -> VariationalState:
         """Nothing: the overall mean is settled within an iteration."""
         return state
@@ -160,6 +147,7 @@ class VariationalInference:
         values = {
             "overall": state.overall,
             "shared": state.shared,
+            "holds_noise": state.holds_noise,
             "samples": pack_posterior(state.samples, "samples", arrays),
             "features": pack_posterior(state.features, "features", arrays),
             "noise": pack_noise(state.noise, "noise", arrays, weights=True),
@@ -182,6 +170,7 @@ class VariationalInference:
             sample_graph,
             feature_graph,
             values["shared"],
+            values["holds_noise"],
         )
 
     def sample_half(self, graph: GraphEstimate) -> VariationalHalf:
@@ -194,8 +183,8 @@ class VariationalInference:
         equal_noise = self.noise.kind != "features"
         return VariationalHalf(self.data.T, graph.precision, self.noise.by_entries, equal_noise, self.diagonal)
 
-    def iterator(self, state: VariationalState) -> Iterator:
-        """Iterations under the graphs of a state, which may hold the noise where it is."""
+    def prepare(self, state: VariationalState) -> Iteration[VariationalState]:
+        """What the half-steps can do once for as long as the graphs are held."""
         data, model = self.data, self.noise
         A, B = state.sample_graph, state.feature_graph
         update_samples, update_features = (
@@ -204,11 +193,11 @@ class VariationalInference:
         row_counts, column_counts = data.row_counts.astype(np.float64), data.T.row_counts.astype(np.float64)
         order = data.column_order() if model.by_entries else None
 
-        def iterate(state: VariationalState, *, hold_noise: bool) -> tuple[VariationalState, dict[str, float]]:
+        def iterate(state: VariationalState) -> tuple[VariationalState, dict[str, float]]:
             noise, overall = state.noise, state.overall
             step = update_samples(state.samples, state.features, noise, overall)
             samples = step.posterior.with_priors(A.precision, state.shared)
-            if not hold_noise:
+            if not state.holds_noise:
                 noise = model.after_samples(noise, step.squares, row_counts)
             step = update_features(state.features, samples, noise.T, overall)
             features, squares = step.posterior.with_priors(B.precision, state.shared), step.squares
@@ -216,7 +205,7 @@ class VariationalInference:
                 shift = float(np.sum(step.residual / noise.features) / np.sum(step.weight / noise.features))
                 overall += shift
                 squares = squares - 2 * shift * step.residual + shift**2 * step.weight
-            if hold_noise:
+            if state.holds_noise:
                 total = float(np.sum(squares / noise.features))
             else:
                 noise, total = model.after_features(noise, squares, column_counts)
@@ -228,7 +217,7 @@ class VariationalInference:
             state = balanced(state)
             terms = {
                 "fit": fit,
-                "noise_prior": model.prior_loss(noise),
+                "noise_prior": model.prior_loss(noise, data),
                 "sample_divergence": state.samples.divergence(A.precision, A.logdet),
                 "feature_divergence": state.features.divergence(B.precision, B.logdet),
             }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ from lgmd.factors import (
 from lgmd.graphs import GraphEstimate
 from lgmd.linalg.threads import blas_threads_worth
 from lgmd.observed import HeldOut, hold_out
+from lgmd.solver.prior_choice import FIRST_NOISE, HELD_OUT, NoiseBelief, Trial, better_shared
 from lgmd.solver.variational_state import VariationalState
 
 if TYPE_CHECKING:
@@ -37,8 +39,6 @@ __all__ = ["Starter"]
 
 Graphs: TypeAlias = tuple[GraphEstimate, GraphEstimate]
 
-# Share of the variance that the bold start takes for noise.
-_BOLD = 0.1
 
 # Iterations for which the cautious start holds the noise.
 _HELD = 10
@@ -48,16 +48,6 @@ _SAMPLE_ENTRIES = 4_000_000
 
 # Entries up to which a shared prior variance is tried: with more, each column's own is known well.
 _SHARED_ENTRIES = 1_000_000
-
-# Share of the entries that judge a start, and how many are enough; of small tables up to so many parts are held out.
-_HELD_OUT, _ENOUGH, _MOST_PARTS = 0.05, 3000, 5
-
-# Standard errors that settle the matter before all parts were held out. Errors of one row or column go together, so
-# that these are larger than they seem.
-_CLEAR = 4.0
-
-# Relative difference of squared errors that is none.
-_MARGIN = 1e-3
 
 # Most iterations of each start before it is judged, and the change at which it is judged earlier.
 _TRIAL, _TRIAL_TOL = 40, 2e-4
@@ -95,8 +85,10 @@ class Starter:
         if problem.prior == "shared":
             return self._begin(["shared"])[0]
         name, state = self._of_columns()
-        if problem.prior == "auto" and problem.data.n_observed <= _SHARED_ENTRIES and self._shared_is_better(name):
-            return self._begin(["shared"])[0]
+        if problem.prior == "auto" and problem.data.n_observed <= _SHARED_ENTRIES:
+            belief = self._shared_belief(name)
+            if belief is not None:
+                return belief.imposed_on(self._begin(["shared"])[0])
         return state
 
     def _of_columns(self) -> tuple[str, VariationalState]:
@@ -106,23 +98,30 @@ class Starter:
         bold, cautious = (self._tried(state) for state in self._begin(["bold", "cautious"]))
         return ("bold", bold[0]) if bold[1] <= cautious[1] else ("cautious", cautious[0])
 
-    def _shared_is_better(self, other: str) -> bool:
-        """Whether short runs with a shared prior variance foresee held-out entries better than another start does."""
-        n, p = self.problem.data.shape
+    def _shared_belief(self, other: str) -> NoiseBelief | None:
+        """The belief about noise with which a shared prior variance is better than another start; None if none is."""
+        problem = self.problem
+        n, p = problem.data.shape
         if n < p:
             # Short runs depend on which side comes first: a table and its transpose are judged by the same ones.
-            transposed = Starter(self.problem.T, self.intercepts.T, self.graphs[::-1], self.random_state)
-            return transposed._shared_is_better(other)
-        gains = np.zeros(0)
-        n_parts = math.ceil(_ENOUGH / max(1.0, _HELD_OUT * self.problem.data.n_observed))
-        for seed in range(min(_MOST_PARTS, n_parts)):
-            kept, held = hold_out(self.problem.data, _HELD_OUT, seed)
-            part = replace(self, problem=replace(self.problem, data=kept))
-            plain, shared = (_losses(part._tried(state)[0], held) for state in part._begin([other, "shared"]))
-            gains = np.append(gains, plain - shared * (1 + _MARGIN))
-            if abs(gains.sum()) > _CLEAR * float(np.linalg.norm(gains)):
-                break
-        return bool(gains.sum() > 0)
+            transposed = Starter(problem.T, self.intercepts.T, self.graphs[::-1], self.random_state)
+            return transposed._shared_belief(other)
+
+        @cache
+        def part(seed: int) -> tuple[Starter, list[VariationalState], HeldOut]:
+            kept, held = hold_out(problem.data, HELD_OUT, seed)
+            starter = replace(self, problem=replace(problem, data=kept))
+            return starter, starter._begin([other, "shared"]), held
+
+        @cache
+        def trial(belief: NoiseBelief | None, seed: int) -> Trial:
+            starter, (plain, shared), held = part(seed)
+            start = plain if belief is None else belief.imposed_on(shared)
+            state, _ = starter._tried(start)
+            rank = state.samples.rank
+            return Trial(_losses(state, held), rank, start.samples.rank - rank)
+
+        return better_shared(trial, problem.data.n_observed, may_hold_noise=problem.noise.kind == "homoscedastic")
 
     def _begin(self, names: list[str]) -> list[VariationalState]:
         """The states of these starts."""
@@ -132,7 +131,7 @@ class Starter:
         if names == ["bold"] and analytic:
             return [self._state(analytic_start(*arguments, self.random_state))]
         variance, weights = problem.noise.first_look(problem.data, self.intercepts)
-        start = singular_start(*arguments, _BOLD * variance, self.random_state, weights)
+        start = singular_start(*arguments, FIRST_NOISE * variance, self.random_state, weights)
         start = start.under(graphs[0].precision, graphs[1].precision)
         return [self._from_singular(name, start, variance, weights) for name in names]
 
@@ -141,11 +140,11 @@ class Starter:
     ) -> VariationalState:
         if name != "cautious":
             return replace(self._state(start, weights), shared=name == "shared")
-        state = self._state(_flattened(start, variance), weights)
-        iterate = self.problem.iterator(state)
+        state = replace(self._state(_flattened(start, variance), weights), holds_noise=True)
+        iterate = self.problem.prepare(state)
         for _ in range(_HELD):
-            state, _ = iterate(state, hold_noise=True)
-        return state
+            state, _ = iterate(state)
+        return replace(state, holds_noise=False)
 
     def _state(self, start: VariationalStart, weights: FloatArray | None = None) -> VariationalState:
         samples, features = start.samples, start.features
@@ -160,10 +159,10 @@ class Starter:
 
     def _tried(self, state: VariationalState) -> tuple[VariationalState, float]:
         """The state after a short run, and its objective."""
-        iterate, loss = self.problem.iterator(state), math.inf
+        iterate, loss = self.problem.prepare(state), math.inf
         for _ in range(_TRIAL):
             before = loss
-            state, terms = iterate(state, hold_noise=False)
+            state, terms = iterate(state)
             loss = sum(terms.values())
             if before - loss <= _TRIAL_TOL * self.problem.size(terms):
                 break

@@ -29,6 +29,8 @@ class VariationalState:
     sample_graph, feature_graph : GraphEstimate
     shared : bool
         Whether all factors of a side share one prior variance.
+    holds_noise : bool
+        Whether the variances of the noise stay as they are.
     """
 
     samples: SidePosterior
@@ -38,6 +40,7 @@ class VariationalState:
     sample_graph: GraphEstimate
     feature_graph: GraphEstimate
     shared: bool = False
+    holds_noise: bool = False
 
     @property
     def X(self) -> FloatArray:  # noqa: N802
