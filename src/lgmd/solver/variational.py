@@ -112,9 +112,16 @@ class VariationalInference:
         return replace(state, sample_graph=graphs[0], feature_graph=graphs[1])
 
     def _restarted(self, state: VariationalState, graphs: tuple[GraphEstimate, GraphEstimate]) -> VariationalState:
-        """From the beginning, but under graphs: factors found without them would stay where they are."""
+        """From the beginning, but under graphs: factors found without them would stay where they are.
+
+        Graphs help weak columns to live, so that a prior variance shared by all stays right if it was.
+        """
         intercepts = Intercepts(state.overall, state.samples.intercepts, state.features.intercepts)
-        return Starter(self, intercepts, graphs, 0).state()
+        if not state.shared:
+            return Starter(self, intercepts, graphs, 0).state()
+        start = Starter(replace(self, prior="shared"), intercepts, graphs, 0).state()
+        noise = state.noise if state.holds_noise else replace(start.noise, optimism=state.noise.optimism)
+        return replace(start, noise=noise, holds_noise=state.holds_noise)
 
     def posterior(self, state: VariationalState, new_row_variance: float) -> TablePosterior:
         """What a run leaves behind: rows that a graph couples get the covariances that they have jointly."""
