@@ -19,6 +19,7 @@ import numpy as np
 
 from lgmd._typing import Array
 from lgmd.exceptions import TableError
+from lgmd.tables._short_numbers import short_numbers
 from lgmd.tables._storage import as_entries
 from lgmd.tables.table import Table
 
@@ -55,11 +56,18 @@ def _write_wide(table: Table, file: IO[str], delimiter: str) -> None:
             columns = [*_fields([table.corner or ""], delimiter), *columns]
         file.write(delimiter.join(columns) + "\n")
     integers = _integers(table)
+    whole = np.zeros(table.shape[1], dtype=bool)
+    if integers is not None:
+        whole[integers] = True
     for position, row in enumerate(table.values):
-        texts = _texts(row, integers, gap)
+        # A float32 is written as the double that it is, so that it reads back as the same number.
+        numbers = row.astype(np.float64, copy=False)
+        text = short_numbers(numbers, whole, gap.encode(), delimiter.encode())
+        if text is None:
+            text = delimiter.join(_texts(numbers, integers, gap))
         if rows is not None:
-            texts.insert(0, rows[position])
-        file.write(delimiter.join(texts) + "\n")
+            text = f"{rows[position]}{delimiter}{text}"
+        file.write(text + "\n")
 
 
 def _write_long(table: Table, file: IO[str], delimiter: str) -> None:
@@ -84,8 +92,7 @@ def _write_long(table: Table, file: IO[str], delimiter: str) -> None:
 
 
 def _texts(row: Array, integers: Array | None, gap: str) -> list[str]:
-    # A float32 is written as the double that it is, so that it reads back as the same number.
-    texts = list(map(repr, row.astype(np.float64, copy=False).tolist()))
+    texts = list(map(repr, row.tolist()))
     if integers is not None:
         for position in integers:
             texts[position] = texts[position].removesuffix(".0")
