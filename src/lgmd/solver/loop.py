@@ -17,7 +17,7 @@ from lgmd.linalg.threads import blas_threads_worth
 from lgmd.solver.checkpoint import Checkpoint
 from lgmd.solver.convergence import Status
 from lgmd.solver.history import History, Record
-from lgmd.solver.problem import Inference, State, StateT
+from lgmd.solver.problem import Inference, Iteration, State, StateT
 
 __all__ = ["Callback", "Progress", "Schedule", "Solution", "solve"]
 
@@ -118,7 +118,11 @@ def _alternate(
                 checkpoint.save(problem, state, history)
             stop = callback is not None and callback(Progress(len(history), schedule.max_iter, record, state))
             if _has_converged(problem, schedule, history):
-                status = Status.CONVERGED
+                smaller = None if stop else _smaller(problem, iterate, state, record.objective)
+                if smaller is None or len(history) == schedule.max_iter:
+                    status = Status.CONVERGED
+                else:
+                    state = smaller
             elif stop:
                 status = Status.STOPPED
     except KeyboardInterrupt:
@@ -127,6 +131,15 @@ def _alternate(
     if checkpoint is not None:
         checkpoint.save(problem, state, history, force=True)
     return Solution(state, history, status, _graph_updates_left(problem, schedule, history))
+
+
+def _smaller(problem: Inference[StateT], iterate: Iteration[StateT], state: StateT, objective: float) -> StateT | None:
+    """The state without its weak columns, if that makes the objective lower."""
+    smaller = problem.without_weak_columns(state)
+    if smaller is None:
+        return None
+    _, terms = iterate(smaller)
+    return smaller if sum(terms.values()) < objective else None
 
 
 def _graph_updates_left(problem: Inference[StateT], schedule: Schedule, history: History) -> int:

@@ -116,6 +116,9 @@ class MapInference:
 
         return iterate
 
+    def without_weak_columns(self, state: MapState) -> None:
+        """The penalties alone say what a column is worth."""
+
     def settle(self, state: MapState) -> MapState:
         """Move the overall mean to its minimum, which needs nothing but the residuals' sum, and centre the others."""
         means, data = state.intercepts, self.data

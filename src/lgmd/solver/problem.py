@@ -86,6 +86,10 @@ class Inference(Protocol, Generic[StateT]):
         """What needs no iteration."""
         ...
 
+    def without_weak_columns(self, state: StateT) -> StateT | None:
+        """The state without factors that may not be worth their place; None if there are none."""
+        ...
+
     def learn_graphs(self, state: StateT, times_before: int) -> StateT:
         """The graphs anew from the factors, of the sides whose learners are not done after so many times."""
         ...

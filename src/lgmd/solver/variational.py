@@ -34,7 +34,7 @@ from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
 from lgmd.observed import Observed
 from lgmd.solver.problem import FEATURES, SAMPLES, Iteration
 from lgmd.solver.variational_starter import Starter
-from lgmd.solver.variational_state import VariationalState, balanced, without_dead_columns
+from lgmd.solver.variational_state import WEAK, VariationalState, balanced, without_dead_columns
 
 __all__ = ["VariationalInference", "VariationalState"]
 
@@ -97,6 +97,11 @@ class VariationalInference:
     def settle(self, state: VariationalState) -> VariationalState:
         """Nothing: the overall mean is settled within an iteration."""
         return state
+
+    def without_weak_columns(self, state: VariationalState) -> VariationalState | None:
+        """Columns take their time to die in large tables, where what that gains is little for so many entries."""
+        smaller = without_dead_columns(state, WEAK)
+        return smaller if smaller.samples.rank < state.samples.rank else None
 
     def learn_graphs(self, state: VariationalState, times_before: int) -> VariationalState:
         """The graphs anew from the second moments of the factors; the first edges of all start the factors anew."""

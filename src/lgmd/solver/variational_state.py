@@ -10,10 +10,13 @@ from lgmd._typing import FloatArray, IntArray, SparseGraph
 from lgmd.factors import Noise, SidePosterior, TablePosterior, balancing, shared_balancing, translation
 from lgmd.graphs import GraphEstimate
 
-__all__ = ["VariationalState", "balanced", "without_dead_columns"]
+__all__ = ["WEAK", "VariationalState", "balanced", "without_dead_columns"]
 
 # A column whose mean holds less than this share of its second moment, on either side, says nothing.
 _DEAD = 1e-3
+
+#: With less than this share it may be on its way there.
+WEAK = 0.05
 
 
 @dataclass(frozen=True)
@@ -137,13 +140,13 @@ def _extended(basis: FloatArray) -> FloatArray:
     return change
 
 
-def without_dead_columns(state: VariationalState) -> VariationalState:
-    """Leave out columns that are as uncertain as before any data; the strongest always stays."""
+def without_dead_columns(state: VariationalState, share: float = _DEAD) -> VariationalState:
+    """Leave out columns of whose second moment the mean holds no more than a share; the strongest always stays."""
     shares = np.minimum(
         state.samples.mean_shares(state.sample_graph.precision),
         state.features.mean_shares(state.feature_graph.precision),
     )
-    alive: IntArray = np.flatnonzero(shares > _DEAD)
+    alive: IntArray = np.flatnonzero(shares > share)
     if len(alive) == len(shares):
         return state
     if not len(alive):
