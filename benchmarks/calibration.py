@@ -1,4 +1,5 @@
-"""Do the 90 % error bars hold 90 % of what was hidden? Netflix ratings and three synthetic families, defaults only.
+"""Do the 90 % error bars hold 90 % of what was hidden? Netflix ratings, three synthetic families, and tables with hardly
+more entries than numbers to learn; defaults only.
 
 A bar is for a new observation, noise and all, so the synthetic tables are judged by their noisy values.
 """
@@ -12,6 +13,7 @@ from held_out import Verdict, average, data_file, fit_seconds, fresh, judge, per
 from lgmd import LGMD, datasets
 
 FAMILIES = ("chain", "blocks", "geometric")
+THIN = (0.5, 0.6, 0.7, 0.8)
 
 
 def judge_netflix(ratings: np.ndarray, seed: int) -> Verdict:
@@ -27,6 +29,12 @@ def judge_family(family: str, seed: int) -> Verdict:
     data = datasets.make_matrix_normal(
         200, 150, 8, sample_graph=family, feature_graph=family, noise=0.5, missing=0.5, random_state=seed
     )
+    rows, columns = np.nonzero(~data.mask)
+    return judge(LGMD(), data.observed, rows, columns, data.noisy[rows, columns])
+
+
+def judge_thin(missing: float, seed: int) -> Verdict:
+    data = datasets.make_matrix_normal(100, 100, 20, noise=0.3, missing=missing, random_state=seed)
     rows, columns = np.nonzero(~data.mask)
     return judge(LGMD(), data.observed, rows, columns, data.noisy[rows, columns])
 
@@ -48,6 +56,9 @@ def main(n_repeats: int = 5) -> list[str]:
         add("Netflix, 1000 x 1000", "20 % of the ratings", [judge_netflix(ratings, seed) for seed in fresh(n_repeats)])
     for family in FAMILIES:
         add(f"{family}, 200 x 150, rank 8", "50 %", [judge_family(family, seed) for seed in fresh(n_repeats)])
+    for missing in THIN:
+        verdicts = [judge_thin(missing, seed) for seed in fresh(n_repeats)]
+        add("independent, 100 x 100, rank 20", percent(missing), verdicts)
     return lines
 
 

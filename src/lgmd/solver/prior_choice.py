@@ -4,8 +4,7 @@ Short runs on most of the entries are judged by how well they foresee the rest.
 
 Where there are hardly more entries than numbers to learn, a factorised posterior takes signal for noise: the weakest
 columns die that should live, or all of them together. A prior that believes in a little less noise saves the former,
-noise that is held at some level the latter. Both are tried where columns die under a shared prior variance, unless it
-is the worse one with columns left.
+noise that is held at some level the latter. Both are tried where columns die under a shared prior variance.
 """
 
 from __future__ import annotations
@@ -42,10 +41,6 @@ _MARGIN = 1e-3
 _OPTIMISM = 0.02
 _LEVELS = (0.4, 0.2, 0.1)
 
-# By how much losses have to differ. Each lower level has to be worth it: error bars become narrower with it, in the end
-# too narrow.
-_WORTH = 0.05
-
 
 @dataclass(frozen=True)
 class NoiseBelief:
@@ -57,10 +52,13 @@ class NoiseBelief:
         Entries without error that a prior adds to each observed one.
     level : float or None
         Share of the variance at which the noise is held; None where it is learned.
+    unexplained : float
+        Variance of predictions beyond what the posterior knows of.
     """
 
     optimism: float = 0.0
     level: float | None = None
+    unexplained: float = 0.0
 
     def imposed_on(self, start: VariationalState) -> VariationalState:
         """A start whose noise is still the first, with this belief."""
@@ -68,14 +66,25 @@ class NoiseBelief:
         if self.level is None:
             return replace(start, noise=noise)
         noise = replace(noise, samples=noise.samples * (self.level / FIRST_NOISE))
-        return replace(start, noise=noise, holds_noise=True)
+        return replace(start, noise=noise, holds_noise=True, unexplained=self.unexplained)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What a short run led to: the losses of entries held out from it, and how many columns live and died."""
+    """What a short run led to.
+
+    Attributes
+    ----------
+    losses : ndarray
+        Squared errors of the entries that were held out from it.
+    expected : float
+        What the posterior takes for their mean.
+    rank, n_dead : int
+        How many columns live and died.
+    """
 
     losses: FloatArray
+    expected: float
     rank: int
     n_dead: int
 
@@ -106,31 +115,37 @@ def better_shared(trial: Trials, n_observed: int, *, may_hold_noise: bool) -> No
         gains = np.append(gains, trial(None, part).losses - trial(belief, part).losses * (1 + _MARGIN))
         if abs(gains.sum()) > _CLEAR * float(np.linalg.norm(gains)):
             break
-    return belief if gains.sum() > 0 else None
+    if not gains.sum() > 0:
+        return None
+    if belief.level is None:
+        return belief
+    trials = [trial(belief, each) for each in range(part + 1)]
+    beyond = np.concatenate([each.losses - each.expected for each in trials])
+    return replace(belief, unexplained=max(0.0, float(beyond.mean())))
 
 
 def _best_belief(trial: Trials, n_parts: int, *, may_hold_noise: bool) -> NoiseBelief:
-    """To learn the noise from the data alone, unless columns die so and less noise foresees more."""
+    """To learn the noise from the data alone, unless columns die so and less noise foresees more than anything else."""
     best = NoiseBelief()
-    first = trial(best, 0)
-    loses_anyway = first.rank > 1 and first.losses.sum() > (1 + _WORTH) * trial(None, 0).losses.sum()
-    if first.n_dead == 0 or loses_anyway:
+    first, of_columns = trial(best, 0), trial(None, 0)
+    if first.n_dead == 0:
         return best
     parts = range(min(n_parts, math.ceil(_ENOUGH_FOR_BELIEFS / max(1, len(first.losses)))))
 
-    def foresees_more(belief: NoiseBelief) -> bool:
-        of_best = of_belief = 0.0
+    def foresees_more(belief: NoiseBelief, other: NoiseBelief | None) -> bool:
+        of_belief = of_other = 0.0
         for part in parts:
-            of_best += float(trial(best, part).losses.sum())
             of_belief += float(trial(belief, part).losses.sum())
-            if of_belief >= of_best:
+            of_other += float(trial(other, part).losses.sum())
+            if of_belief >= of_other:
                 return False
-        return of_belief < of_best * (1.0 if best.level is None else 1.0 - _WORTH)
+        return True
 
-    if first.rank > 1 and foresees_more(NoiseBelief(_OPTIMISM)):
-        best = NoiseBelief(_OPTIMISM)
+    rival = None if of_columns.losses.sum() < first.losses.sum() else best
+    if rival is not None and first.rank > 1 and foresees_more(NoiseBelief(_OPTIMISM), rival):
+        best = rival = NoiseBelief(_OPTIMISM)
     for level in _LEVELS if may_hold_noise else ():
-        if not foresees_more(NoiseBelief(level=level)):
+        if not foresees_more(NoiseBelief(level=level), rival):
             break
-        best = NoiseBelief(level=level)
+        best = rival = NoiseBelief(level=level)
     return best

@@ -126,7 +126,7 @@ class VariationalInference:
             return Starter(self, intercepts, graphs, 0).state()
         start = Starter(replace(self, prior="shared"), intercepts, graphs, 0).state()
         noise = state.noise if state.holds_noise else replace(start.noise, optimism=state.noise.optimism)
-        return replace(start, noise=noise, holds_noise=state.holds_noise)
+        return replace(start, noise=noise, holds_noise=state.holds_noise, unexplained=state.unexplained)
 
     def posterior(self, state: VariationalState, new_row_variance: float) -> TablePosterior:
         """What a run leaves behind: rows that a graph couples get the covariances that they have jointly."""
@@ -160,6 +160,7 @@ class VariationalInference:
             "overall": state.overall,
             "shared": state.shared,
             "holds_noise": state.holds_noise,
+            "unexplained": state.unexplained,
             "samples": pack_posterior(state.samples, "samples", arrays),
             "features": pack_posterior(state.features, "features", arrays),
             "noise": pack_noise(state.noise, "noise", arrays, weights=True),
@@ -183,6 +184,7 @@ class VariationalInference:
             feature_graph,
             values["shared"],
             values["holds_noise"],
+            values["unexplained"],
         )
 
     def sample_half(self, graph: GraphEstimate) -> VariationalHalf:

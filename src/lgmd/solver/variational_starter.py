@@ -119,7 +119,8 @@ class Starter:
             start = plain if belief is None else belief.imposed_on(shared)
             state, _ = starter._tried(start)
             rank = state.samples.rank
-            return Trial(_losses(state, held), rank, start.samples.rank - rank)
+            expected = float(state.posterior(1.0).variances(held.rows, held.columns).mean()) if len(held.rows) else 0.0
+            return Trial(_losses(state, held), expected, rank, start.samples.rank - rank)
 
         return better_shared(trial, problem.data.n_observed, may_hold_noise=problem.noise.kind == "homoscedastic")
 
