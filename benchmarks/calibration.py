@@ -1,5 +1,4 @@
-"""Do the 90 % error bars hold 90 % of what was hidden? Netflix ratings, three synthetic families, and tables with hardly
-more entries than numbers to learn; defaults only.
+"""Do the 90 % error bars hold 90 % of what was hidden? Netflix, synthetic families and thin tables, defaults only.
 
 A bar is for a new observation, noise and all, so the synthetic tables are judged by their noisy values.
 """

@@ -1,4 +1,4 @@
-"""Pictures of the report: the demo's, and that of the temperature table where the data folder is at hand.
+"""Pictures of the report: of `lgmd demo`, of a small table, and of the temperatures where the data folder is at hand.
 
 ``python docs/pictures/report_screenshots.py FOLDER`` writes each report and full-page screenshots of it, 1280 and 390
 pixels wide, in light and dark. With ``--docs`` it also renews ``docs/images/report.png``. Needs selenium and Chromium
@@ -23,6 +23,7 @@ from PIL import Image
 from selenium import webdriver
 
 from lgmd import LGMD, datasets
+from lgmd.cli.demo import demo
 from lgmd.exceptions import ConvergenceWarning
 from lgmd.observed import as_observed, hold_out
 from lgmd.report import HeldOutScores, write_report
@@ -32,7 +33,7 @@ WIDTHS = {1280: 900, 390: 844}
 THEMES = ("light", "dark")
 
 
-def demo_table() -> pd.DataFrame:
+def sites_table() -> pd.DataFrame:
     """Sixty sites in ten valleys and forty days in eight weeks' weather, a fifth of the readings missing."""
     data = datasets.make_matrix_normal(
         60, 40, rank=14, sample_graph="blocks", feature_graph="blocks", noise=0.3, missing=0.2, random_state=3
@@ -112,11 +113,17 @@ def main() -> None:
     parser.add_argument("--docs", action="store_true", help="renew docs/images/report.png")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    reports = {"demo": report_of(demo_table(), arguments.folder / "demo.html", "Demo: sites and days", n_components=14)}
+    demo(arguments.folder)
+    reports = {
+        "demo": arguments.folder / "report.html",
+        "sites": report_of(
+            sites_table(), arguments.folder / "sites.html", "Sixty sites and forty days", n_components=14
+        ),
+    }
     if os.environ.get("LGMD_DATA"):
         path = arguments.folder / "temperature.html"
         title = "Daily temperatures of 150 US stations, half of them hidden"
-        reports["temperature"] = report_of(temperature_table(), path, title, n_components=10, max_iter=12)
+        reports["temperature"] = report_of(temperature_table(), path, title)
     with browser() as driver:
         for name, report in reports.items():
             print(f"{report}: {report.stat().st_size / 1e6:.2f} MB")

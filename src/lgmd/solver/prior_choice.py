@@ -37,6 +37,9 @@ _CLEAR = 4.0
 # Relative difference of squared errors that is none.
 _MARGIN = 1e-3
 
+# Ratio of the losses at which no further part is asked.
+_HOPELESS = 1.05
+
 # Entries without error that a prior adds to each observed one, and shares of the variance at which noise is held.
 _OPTIMISM = 0.02
 _LEVELS = (0.4, 0.2, 0.1)
@@ -137,9 +140,9 @@ def _best_belief(trial: Trials, n_parts: int, *, may_hold_noise: bool) -> NoiseB
         for part in parts:
             of_belief += float(trial(belief, part).losses.sum())
             of_other += float(trial(other, part).losses.sum())
-            if of_belief >= of_other:
+            if of_belief > _HOPELESS * of_other:
                 return False
-        return True
+        return of_belief < of_other
 
     rival = None if of_columns.losses.sum() < first.losses.sum() else best
     if rival is not None and first.rank > 1 and foresees_more(NoiseBelief(_OPTIMISM), rival):
