@@ -11,6 +11,7 @@ from pathlib import Path
 
 import als_iteration
 import calibration
+import command_line
 import edge_search
 import graph_gain
 import graphical_lasso
@@ -39,6 +40,7 @@ SECTIONS = {
     "als_iteration": als_iteration.main,
     "paper_update": paper_update.main,
     "edge_search": edge_search.main,
+    "command_line": command_line.main,
 }
 
 
