@@ -71,8 +71,36 @@ def test_a_belief_about_noise_survives_an_interruption(tmp_path):
     whole.fit(table)
     first.fit(table, checkpoint=tmp_path / "run")
     first.set_params(max_iter=20).fit(table, checkpoint=tmp_path / "run")
-    np.testing.assert_allclose(first.reconstruct(), whole.reconstruct(), rtol=1e-10)
-    assert first.noise_variance_ == whole.noise_variance_
+    first.save(tmp_path / "model.lgmd")
+    for model in (first, PMF.load(tmp_path / "model.lgmd")):
+        for found, expected in zip(model.reconstruct(return_std=True), whole.reconstruct(return_std=True), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-10)
+        assert model.noise_variance_ == whole.noise_variance_
+
+
+def test_new_rows_are_inferred_as_those_of_the_fit_where_noise_is_held():
+    _, table = low_rank(20, 0, 0.7)
+    model = PMF(20, inference="variational", intercept="none", tol=1e-8, max_iter=2000).fit(table)
+    assert model.posterior_.noise.unexplained != 0
+    found, expected = model.transform(table), model.sample_factors_
+    # The factors of the fit are a step behind those of the other side, to the tolerance of the bound.
+    np.testing.assert_allclose(found, expected, atol=0.01 * expected.std())
+
+
+@pytest.mark.parametrize(("n", "p", "rank", "missing"), [(40, 30, 2, 0.3), (60, 40, 3, 0.5)])
+def test_noise_of_ordinary_tables_is_learned_however_many_columns_are_offered(n, p, rank, missing):
+    relative, inside = [], []
+    for seed in range(20, 30):
+        truth, table = low_rank(rank, seed, missing, n, p, noise=0.5)
+        model = PMF(12, inference="variational").fit(table)
+        mean, std = model.reconstruct(return_std=True)
+        noisy = truth + 0.5 * np.random.default_rng(seed + 100).standard_normal(truth.shape)
+        relative.append(np.sqrt(model.noise_variance_) / 0.5)
+        inside.append(np.mean(np.abs(noisy - mean) < 1.645 * std))
+    # A noise estimate from a few hundred residuals is good to 5 %; one table in ten may take another belief.
+    assert np.sort(relative)[1:-1].max() < 1.2
+    assert np.sort(relative)[1:-1].min() > 0.8
+    assert 0.86 < np.mean(inside) < 0.94
 
 
 def test_few_columns_among_many_have_a_prior_variance_each():
@@ -96,6 +124,8 @@ def test_the_choice_is_one_of_the_two(rank, missing, parameters):
     chosen = "shared" if np.ptp(models["auto"].posterior_.samples.prior_variance) == 0 else "columns"
     if chosen == "columns" or models["shared"].rank_ == 12:
         np.testing.assert_array_equal(found["auto"], found[chosen])
+    else:  # with a belief of its own about noise, which foresees held-out entries no worse
+        assert models["auto"].rank_ >= models["shared"].rank_
 
 
 @pytest.mark.parametrize("rank", [2, 12])

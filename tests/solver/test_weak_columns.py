@@ -37,12 +37,24 @@ def test_a_loose_tolerance_leaves_no_spare_columns(table, short_start, monkeypat
     assert fitted(table, tol=5e-4).rank_ > 3
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_run_that_was_stopped_before_the_drop_drops_later(table, short_start, tmp_path):
+    whole = fitted(table, tol=5e-4)
+    for max_iter in range(whole.n_iter_ - 2, whole.n_iter_ + 1):
+        path = tmp_path / f"run {max_iter}"
+        model = PMF(8, inference="variational", prior="columns", tol=5e-4, max_iter=max_iter)
+        model.fit(table, checkpoint=path)
+        model.set_params(max_iter=200).fit(table, checkpoint=path)
+        assert (model.rank_, model.n_iter_) == (3, whole.n_iter_)
+        np.testing.assert_allclose(model.reconstruct(), whole.reconstruct(), rtol=1e-9)
+
+
 def test_columns_that_carry_something_stay(table, monkeypatch):
     monkeypatch.setattr("lgmd.solver.variational.WEAK", 1.0)
     assert fitted(table, tol=1e-7).rank_ == 3
 
 
-def test_an_empty_table_ends(rng):
+def test_a_table_of_noise_ends(rng):
     found = PMF(4, inference="variational", prior="columns", tol=1e-2).fit(rng.standard_normal((30, 20)))
     assert found.rank_ == 1
     assert found.n_iter_ < found.max_iter

@@ -62,6 +62,9 @@ class Noise:
         Expected weights of the entries in row order and in column order; empty for the Gaussian.
     optimism : float
         Entries without any error that the prior of the variances adds to each observed one.
+    unexplained : float
+        What new observations vary beyond noise and posterior; negative if that is less. Told by held-out entries where
+        the noise is held.
     """
 
     samples: FloatArray
@@ -70,11 +73,18 @@ class Noise:
     weights: FloatArray = field(default_factory=lambda: np.empty(0))
     other_weights: FloatArray = field(default_factory=lambda: np.empty(0))
     optimism: float = 0.0
+    unexplained: float = 0.0
 
     @property
     def T(self) -> Noise:  # noqa: N802
         """The same for the transposed table."""
-        return Noise(self.features, self.samples, self.degrees, self.other_weights, self.weights, self.optimism)
+        return replace(
+            self,
+            samples=self.features,
+            features=self.samples,
+            weights=self.other_weights,
+            other_weights=self.weights,
+        )
 
     @property
     def level(self) -> float:
@@ -88,7 +98,7 @@ class Noise:
 
     def draw(self, rows: IntArray, columns: IntArray, rng: np.random.Generator) -> FloatArray:
         """Noise of new observations of entries, whose positions are broadcast against each other."""
-        variances = self.samples[rows] * self.features[columns]
+        variances = self.samples[rows] * self.features[columns] + self.unexplained
         unit = rng.standard_normal(variances.shape)
         if np.isfinite(self.degrees):
             unit = unit / np.sqrt(rng.chisquare(self.degrees, variances.shape) / self.degrees)

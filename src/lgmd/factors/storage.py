@@ -55,15 +55,21 @@ def pack_noise(noise: Noise, name: str, arrays: dict[str, Array], *, weights: bo
     arrays[f"{name}.samples"], arrays[f"{name}.features"] = noise.samples, noise.features
     if weights:
         arrays[f"{name}.weights"], arrays[f"{name}.other_weights"] = noise.weights, noise.other_weights
-    return {"degrees": None if noise.degrees == float("inf") else noise.degrees, "optimism": noise.optimism}
+    return {
+        "degrees": None if noise.degrees == float("inf") else noise.degrees,
+        "optimism": noise.optimism,
+        "unexplained": noise.unexplained,
+    }
 
 
 def unpack_noise(values: dict[str, Any], name: str, arrays: dict[str, Array]) -> Noise:
     """The inverse of :func:`pack_noise`."""
     degrees = float("inf") if values["degrees"] is None else values["degrees"]
-    weights = {key: arrays[f"{name}.{key}"] for key in ("weights", "other_weights") if f"{name}.{key}" in arrays}
-    variances = arrays[f"{name}.samples"], arrays[f"{name}.features"]
-    return Noise(*variances, degrees, **weights, optimism=values["optimism"])
+    weights: dict[str, Any] = {
+        key: arrays[f"{name}.{key}"] for key in ("weights", "other_weights") if f"{name}.{key}" in arrays
+    }
+    beliefs: dict[str, Any] = {key: values[key] for key in ("optimism", "unexplained")}
+    return Noise(arrays[f"{name}.samples"], arrays[f"{name}.features"], degrees, **beliefs, **weights)
 
 
 def pack_table(posterior: TablePosterior, name: str, arrays: dict[str, Array]) -> dict[str, Any]:

@@ -57,6 +57,7 @@ def block_error_bars(model: Decomposition, rows: Axis, columns: Axis) -> FloatAr
         return None
     left, right = _row_means(posterior, rows), _column_means(posterior, columns)
     variances = left[:, :-1] @ right[:, :-1].T + posterior.noise.inflation * np.outer(left[:, -1], right[:, -1])
+    variances += posterior.noise.unexplained
     return np.asarray(np.sqrt(np.maximum(variances, 0.0)) * model.scale)
 
 

@@ -97,18 +97,23 @@ def _alternate(
     history = History() if history is None else history
     before = history.records[-1].seconds if history.records else 0.0
     started = time.perf_counter()
-    # A finished run that is taken up again has nothing left to do.
-    status = Status.CONVERGED if _has_converged(problem, schedule, history) else Status.MAX_ITER
+    status = Status.MAX_ITER
     try:
         iterate = problem.prepare(state)
         state = problem.settle(state)
         while status is Status.MAX_ITER and len(history) < schedule.max_iter:
-            graph_step = _graphs_due(problem, schedule, history)
-            following = state
-            if graph_step:
-                following = problem.learn_graphs(following, int(history.graph_steps.sum()))
-                iterate = problem.prepare(following)
-            following, terms = iterate(following)
+            graph_step = False
+            if _has_converged(problem, schedule, history):
+                smaller = _smaller(problem, iterate, state)
+                if smaller is None:
+                    break
+                following, terms = smaller
+            else:
+                graph_step, following = _graphs_due(problem, schedule, history), state
+                if graph_step:
+                    following = problem.learn_graphs(following, int(history.graph_steps.sum()))
+                    iterate = problem.prepare(following)
+                following, terms = iterate(following)
             seconds = before + time.perf_counter() - started
             record = _record(problem, following, terms, history, graph_step, seconds)
             first = history.records[0] if history.records else record
@@ -116,15 +121,10 @@ def _alternate(
             state, history = following, history.append(record)
             if checkpoint is not None:
                 checkpoint.save(problem, state, history)
-            stop = callback is not None and callback(Progress(len(history), schedule.max_iter, record, state))
-            if _has_converged(problem, schedule, history):
-                smaller = None if stop else _smaller(problem, iterate, state, record.objective)
-                if smaller is None or len(history) == schedule.max_iter:
-                    status = Status.CONVERGED
-                else:
-                    state = smaller
-            elif stop:
+            if callback is not None and callback(Progress(len(history), schedule.max_iter, record, state)):
                 status = Status.STOPPED
+        if _has_converged(problem, schedule, history):
+            status = Status.CONVERGED
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
         state = problem.settle(state)
@@ -133,13 +133,15 @@ def _alternate(
     return Solution(state, history, status, _graph_updates_left(problem, schedule, history))
 
 
-def _smaller(problem: Inference[StateT], iterate: Iteration[StateT], state: StateT, objective: float) -> StateT | None:
-    """The state without its weak columns, if that makes the objective lower."""
+def _smaller(
+    problem: Inference[StateT], iterate: Iteration[StateT], state: StateT
+) -> tuple[StateT, dict[str, float]] | None:
+    """What an iteration makes of the state without its weak columns, if that is better than with them."""
     smaller = problem.without_weak_columns(state)
     if smaller is None:
         return None
-    _, terms = iterate(smaller)
-    return smaller if sum(terms.values()) < objective else None
+    (following, terms), (_, terms_of_all) = iterate(smaller), iterate(state)
+    return (following, terms) if sum(terms.values()) < sum(terms_of_all.values()) else None
 
 
 def _graph_updates_left(problem: Inference[StateT], schedule: Schedule, history: History) -> int:

@@ -40,6 +40,12 @@ _MARGIN = 1e-3
 # Ratio of the losses at which no further part is asked.
 _HOPELESS = 1.05
 
+# Standard errors by which held noise has to be better than learned noise.
+_WORTH_HOLDING = 1.0
+
+# Share of the held noise that error bars can do without.
+_MOST_OF_IT = 0.9
+
 # Entries without error that a prior adds to each observed one, and shares of the variance at which noise is held.
 _OPTIMISM = 0.02
 _LEVELS = (0.4, 0.2, 0.1)
@@ -56,7 +62,7 @@ class NoiseBelief:
     level : float or None
         Share of the variance at which the noise is held; None where it is learned.
     unexplained : float
-        Variance of predictions beyond what the posterior knows of.
+        What predictions vary beyond what noise and posterior say; see :class:`lgmd.factors.Noise`.
     """
 
     optimism: float = 0.0
@@ -68,8 +74,8 @@ class NoiseBelief:
         noise = replace(start.noise, optimism=self.optimism)
         if self.level is None:
             return replace(start, noise=noise)
-        noise = replace(noise, samples=noise.samples * (self.level / FIRST_NOISE))
-        return replace(start, noise=noise, holds_noise=True, unexplained=self.unexplained)
+        samples = noise.samples * (self.level / FIRST_NOISE)
+        return replace(start, noise=replace(noise, samples=samples, unexplained=self.unexplained), holds_noise=True)
 
 
 @dataclass(frozen=True)
@@ -124,31 +130,36 @@ def better_shared(trial: Trials, n_observed: int, *, may_hold_noise: bool) -> No
         return belief
     trials = [trial(belief, each) for each in range(part + 1)]
     beyond = np.concatenate([each.losses - each.expected for each in trials])
-    return replace(belief, unexplained=max(0.0, float(beyond.mean())))
+    return replace(belief, unexplained=max(float(beyond.mean()), -_MOST_OF_IT * belief.level))
 
 
 def _best_belief(trial: Trials, n_parts: int, *, may_hold_noise: bool) -> NoiseBelief:
     """To learn the noise from the data alone, unless columns die so and less noise foresees more than anything else."""
     best = NoiseBelief()
     first, of_columns = trial(best, 0), trial(None, 0)
-    if first.n_dead == 0:
+    if first.n_dead == 0 or not len(first.losses):
         return best
-    parts = range(min(n_parts, math.ceil(_ENOUGH_FOR_BELIEFS / max(1, len(first.losses)))))
+    parts = range(min(n_parts, math.ceil(_ENOUGH_FOR_BELIEFS / len(first.losses))))
 
-    def foresees_more(belief: NoiseBelief, other: NoiseBelief | None) -> bool:
-        of_belief = of_other = 0.0
+    def foresees_more(belief: NoiseBelief, other: NoiseBelief | None, standard_errors: float = 0.0) -> bool:
+        of_belief = of_other = np.zeros(0)
         for part in parts:
-            of_belief += float(trial(belief, part).losses.sum())
-            of_other += float(trial(other, part).losses.sum())
-            if of_belief > _HOPELESS * of_other:
+            of_belief = np.append(of_belief, trial(belief, part).losses)
+            of_other = np.append(of_other, trial(other, part).losses)
+            if of_belief.sum() > _HOPELESS * of_other.sum():
                 return False
-        return of_belief < of_other
+        gains = of_other - of_belief
+        return bool(gains.sum() > standard_errors * float(np.linalg.norm(gains)))
 
     rival = None if of_columns.losses.sum() < first.losses.sum() else best
     if rival is not None and first.rank > 1 and foresees_more(NoiseBelief(_OPTIMISM), rival):
         best = rival = NoiseBelief(_OPTIMISM)
     for level in _LEVELS if may_hold_noise else ():
-        if not foresees_more(NoiseBelief(level=level), rival):
+        # Noise is less than the errors of any prediction.
+        if level > trial(rival, 0).losses.mean():
+            continue
+        is_held = rival is not None and rival.level is not None
+        if not foresees_more(NoiseBelief(level=level), rival, 0.0 if is_held else _WORTH_HOLDING):
             break
         best = rival = NoiseBelief(level=level)
     return best

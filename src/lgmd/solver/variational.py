@@ -119,14 +119,14 @@ class VariationalInference:
     def _restarted(self, state: VariationalState, graphs: tuple[GraphEstimate, GraphEstimate]) -> VariationalState:
         """From the beginning, but under graphs: factors found without them would stay where they are.
 
-        Graphs help weak columns to live, so that a prior variance shared by all stays right if it was.
+        Graphs help weak columns to live, so that a prior variance shared by all stays right if it was; whether noise
+        has to be held is another question under graphs.
         """
         intercepts = Intercepts(state.overall, state.samples.intercepts, state.features.intercepts)
-        if not state.shared:
+        if not state.shared or state.holds_noise:
             return Starter(self, intercepts, graphs, 0).state()
         start = Starter(replace(self, prior="shared"), intercepts, graphs, 0).state()
-        noise = state.noise if state.holds_noise else replace(start.noise, optimism=state.noise.optimism)
-        return replace(start, noise=noise, holds_noise=state.holds_noise, unexplained=state.unexplained)
+        return replace(start, noise=replace(start.noise, optimism=state.noise.optimism))
 
     def posterior(self, state: VariationalState, new_row_variance: float) -> TablePosterior:
         """What a run leaves behind: rows that a graph couples get the covariances that they have jointly."""
@@ -160,7 +160,6 @@ class VariationalInference:
             "overall": state.overall,
             "shared": state.shared,
             "holds_noise": state.holds_noise,
-            "unexplained": state.unexplained,
             "samples": pack_posterior(state.samples, "samples", arrays),
             "features": pack_posterior(state.features, "features", arrays),
             "noise": pack_noise(state.noise, "noise", arrays, weights=True),
@@ -184,7 +183,6 @@ class VariationalInference:
             feature_graph,
             values["shared"],
             values["holds_noise"],
-            values["unexplained"],
         )
 
     def sample_half(self, graph: GraphEstimate) -> VariationalHalf:

@@ -119,10 +119,16 @@ class Starter:
             start = plain if belief is None else belief.imposed_on(shared)
             state, _ = starter._tried(start)
             rank = state.samples.rank
-            expected = float(state.posterior(1.0).variances(held.rows, held.columns).mean()) if len(held.rows) else 0.0
-            return Trial(_losses(state, held), expected, rank, start.samples.rank - rank)
+            return Trial(_losses(state, held), starter._expected(state, held), rank, start.samples.rank - rank)
 
-        return better_shared(trial, problem.data.n_observed, may_hold_noise=problem.noise.kind == "homoscedastic")
+        may_hold_noise = problem.noise.kind == "homoscedastic" and not problem.noise.by_entries
+        return better_shared(trial, problem.data.n_observed, may_hold_noise=may_hold_noise)
+
+    def _expected(self, state: VariationalState, held: HeldOut) -> float:
+        """What the posterior takes for the mean squared error of held-out entries, where it will be asked."""
+        if not state.holds_noise or not len(held.rows):
+            return 0.0
+        return float(self.problem.posterior(state, 1.0).variances(held.rows, held.columns).mean())
 
     def _begin(self, names: list[str]) -> list[VariationalState]:
         """The states of these starts."""
@@ -186,8 +192,10 @@ class Starter:
             return VariationalState(found.features, features, found.overall, noise, *graphs, found.shared)
         size = max(problem.n_components, int(n * _SAMPLE_ENTRIES / problem.data.n_observed))
         rows = np.sort(check_random_state(self.random_state).choice(n, size, replace=False))
+        # The table is too large to ask whether prior variances are shared, and so is its sample.
+        prior = "columns" if problem.prior == "auto" else problem.prior
         found = Starter(
-            replace(problem, data=problem.data.rows(rows)),
+            replace(problem, data=problem.data.rows(rows), prior=prior),
             replace(intercepts, rows=intercepts.rows[rows]),
             (GraphEstimate.identity(size), graphs[1]),
             self.random_state,

@@ -34,8 +34,6 @@ class VariationalState:
         Whether all factors of a side share one prior variance.
     holds_noise : bool
         Whether the variances of the noise stay as they are.
-    unexplained : float
-        Variance of predictions, beyond the posterior's and the noise's, that held-out entries tell of.
     """
 
     samples: SidePosterior
@@ -46,7 +44,6 @@ class VariationalState:
     feature_graph: GraphEstimate
     shared: bool = False
     holds_noise: bool = False
-    unexplained: float = 0.0
 
     @property
     def X(self) -> FloatArray:  # noqa: N802
@@ -64,12 +61,7 @@ class VariationalState:
         leading = W[np.abs(W).argmax(axis=0), np.arange(k)]
         signs = np.diag(np.append(np.where(leading < 0, -1.0, 1.0), 1.0))
         samples, features = (side.transformed(signs).applied() for side in (self.samples, self.features))
-        noise = replace(
-            self.noise,
-            samples=self.noise.samples + self.unexplained,
-            weights=np.empty(0),
-            other_weights=np.empty(0),
-        )
+        noise = replace(self.noise, weights=np.empty(0), other_weights=np.empty(0))
         return TablePosterior(samples, features, self.overall, noise, new_row_variance)
 
 
