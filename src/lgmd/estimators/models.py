@@ -50,7 +50,8 @@ class LGMD(Factorization):
     prior : {"auto", "columns", "shared"}, default="auto"
         Whether each factor has a prior variance of its own, which finds the rank, or all factors of a side share one,
         as in the paper, which keeps weak columns alive where columns are alike. ``"auto"`` asks held-out entries of
-        tables with up to a million entries; larger ones have a variance a column. Variational only.
+        tables with up to a million entries; larger ones have a variance a column. Where columns die although held-out
+        entries want them, it also holds the noise at a level instead of learning it. Variational only.
     covariance : {"auto", "full", "diagonal"}, default="auto"
         With gaps, whether each row and column has a covariance matrix over its factors or only variances. ``"auto"`` is
         full while the matrices of all rows and columns hold no more than 300 million numbers. Rows that a graph joins
@@ -89,7 +90,7 @@ class LGMD(Factorization):
         For graphs of the form ``a I + b L`` the ratio ``b / a``, zero where there is no edge; NaN for other graphs.
     intercept_, sample_intercepts_, feature_intercepts_ : float, ndarray of shape (n,) and of shape (p,)
     noise_variance_ : float
-        Learned, on average over the table; for MAP the mean squared residual of the observed entries. Under the Student
+        Learned, or held in thin tables, on average over the table; for MAP the mean squared residual of the observed entries. Under the Student
         likelihood the squared scale, which outliers do not raise.
     noise_std_ : float
         Its root.
