@@ -90,8 +90,8 @@ class LGMD(Factorization):
         For graphs of the form ``a I + b L`` the ratio ``b / a``, zero where there is no edge; NaN for other graphs.
     intercept_, sample_intercepts_, feature_intercepts_ : float, ndarray of shape (n,) and of shape (p,)
     noise_variance_ : float
-        Learned, or held in thin tables, on average over the table; for MAP the mean squared residual of the observed entries. Under the Student
-        likelihood the squared scale, which outliers do not raise.
+        Learned, or held in thin tables, on average over the table; for MAP the mean squared residual of the observed
+        entries. Under the Student likelihood the squared scale, which outliers do not raise.
     noise_std_ : float
         Its root.
     sample_noise_variance_, feature_noise_variance_ : ndarray of shape (n,) and (p,)
