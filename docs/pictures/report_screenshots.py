@@ -135,7 +135,7 @@ def main() -> None:
         if arguments.docs:
             picture = screenshot(driver, reports["demo"], 1280, "light", first="#table", last="#graph-rows")
             with Image.open(io.BytesIO(picture)) as shot:  # few colours make a small file
-                shot.convert("RGB").quantize(64).save(IMAGES / "report.png", optimize=True)
+                shot.convert("RGB").quantize(32).save(IMAGES / "report.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -219,7 +219,7 @@ def test_ctrl_c_before_the_first_iteration_leaves_the_starting_factors(make_tabl
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(inference, "prepare", lambda *arguments: interrupted)
+    monkeypatch.setattr("lgmd.solver.loop._graphs_due", interrupted)
     name = "map" if inference is MapInference else "variational"
     table = make_table()[index]
     with pytest.warns(ConvergenceWarning, match="before its first iteration ended"):
