@@ -7,6 +7,7 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 
 from lgmd import DGRMD, LGMD, PMF, LGMDPlus
 from lgmd.graphs import PriorGraph
@@ -290,3 +291,16 @@ def test_cells_and_genes_of_an_anndata_file(command, frame, tmp_path):
     assert list(pd.read_csv("out/sample_factors.csv", index_col=0).index) == list(frame.index)
     assert anndata.read_h5ad("out/reconstruction.h5ad").shape == frame.shape
     assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
+
+
+def test_what_a_sparse_file_leaves_out_is_a_gap_or_zero(command, tmp_path, rng):
+    anndata = pytest.importorskip("anndata")
+    counts = rng.poisson(1.0, (20, 8)).astype(float)
+    anndata.AnnData(scipy.sparse.csr_matrix(counts)).write_h5ad(tmp_path / "t.h5ad")
+    settings = ("--model", "pmf", "-k", 2, "--max-iter", 3, "--held-out", 0)
+    ended = command("fit", "t.h5ad", "-o", "gaps", *settings)
+    assert ended.code == 0
+    assert "gaps (what is not stored; --zeros takes it for zero)" in " ".join((ended.out + ended.err).split())
+    ended = command("fit", "t.h5ad", "-o", "zeros", "--zeros", *settings)
+    assert ended.code == 0
+    assert "no gaps" in ended.out + ended.err

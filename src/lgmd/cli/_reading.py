@@ -17,6 +17,9 @@ __all__ = ["Reading", "TablePath", "model_input", "shape_line"]
 _PANEL = "Reading the table"
 _DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|"}
 
+# Files that people also store with zeros left out.
+_SPARSE = ("h5ad", "mtx")
+
 # Positions of sheets; a sheet called 2018 is meant by its name.
 _LAST_POSITION = 99
 
@@ -71,6 +74,10 @@ class Reading:
         str | None, _option("--sheet", help="Sheet of an Excel file, by name or position from 0 (default: the first).")
     ] = None
     key: Annotated[str | None, _option("--key", help="Which array of an .npz file is the table.")] = None
+    zeros: Annotated[
+        bool | None,
+        _option("--zeros/--no-zeros", help="What a sparse file does not store is zero, as in counts, not a gap."),
+    ] = None
     transpose: Annotated[
         bool | None, _option("--transpose/--no-transpose", help="Swap rows and columns before anything else.")
     ] = None
@@ -133,6 +140,8 @@ def shape_line(table: Table) -> str:
     n, p = table.shape
     gaps = 1 - table.n_observed / (n * p)
     share = "no gaps" if gaps == 0 else f"{100 * gaps:.3g} % gaps"
+    if table.is_sparse and table.form.format in _SPARSE and gaps > 0:
+        share += " (what is not stored; --zeros takes it for zero)"
     sides = (("row", table.row_names), ("column", table.column_names))
     unnamed = [side for side, names in sides if names is None]
     without = {0: "", 1: f", without {unnamed[0] if unnamed else ''} names", 2: ", without names"}[len(unnamed)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ __all__ = ["read_table"]
 
 _LONG = ("csv", "tsv", "txt", "parquet")
 
+# Bytes of a sparse table with its zeros; a fit takes several times as much.
+_MOST_DENSE = 4 * 2**30
+
 
 def read_table(
     path: str | os.PathLike[str],
@@ -33,6 +37,7 @@ def read_table(
     header: Choice = "auto",
     missing: Sequence[str | float] = (),
     delimiter: str | None = None,
+    zeros: bool = False,
     transpose: bool = False,
     log1p: bool = False,
     scale: bool = False,
@@ -63,6 +68,9 @@ def read_table(
     delimiter : str, optional
         What separates cells. Unless given, a tab in ``.tsv``; in ``.csv`` and ``.txt`` the one of comma, semicolon,
         tab and bar (and in ``.txt`` white space) under which most cells are numbers.
+    zeros : bool, default=False
+        Whether what a sparse file or a long table leaves out is zero, as in counts, rather than a gap. The table is
+        then a dense one.
     transpose, log1p, scale : bool, default=False
         Swap rows and columns, then take ``log(1 + value)``, then bring columns to mean 0 and standard deviation 1.
         :func:`undo` is the way back.
@@ -105,7 +113,22 @@ def read_table(
     except OSError as error:
         raise _unreadable(path, error) from error
     numbers = tuple(float(text) for text in options.missing if NUMBER.fullmatch(text.strip()))
-    return transform(check_table(table, path, numbers), transpose=transpose, log1p=log1p, scale=scale)
+    table = check_table(table, path, numbers)
+    if zeros and table.is_sparse:
+        table = _with_zeros(table, path)
+    return transform(table, transpose=transpose, log1p=log1p, scale=scale)
+
+
+def _with_zeros(table: Table, path: Path) -> Table:
+    n, p = table.shape
+    size = n * p * table.values.dtype.itemsize
+    if size > _MOST_DENSE:
+        raise TableError(
+            f"{path} has {n:,} x {p:,} entries, which take {size / 1e9:,.1f} GB with their zeros; up to "
+            f"{_MOST_DENSE / 1e9:.1f} GB are read. Keep the columns of interest, such as the highly variable ones, or "
+            "take what is not stored for gaps."
+        )
+    return replace(table, values=table.values.toarray())
 
 
 def _reader(format: str) -> Callable[[Options], Table]:
