@@ -99,8 +99,8 @@ def _from_sparse(table: Any, min_rows: int, min_columns: int) -> Observed:
         unique.sum_duplicates()
         if unique.nnz < table.nnz:
             raise InvalidDataError(
-                f"{table.nnz - unique.nnz:,} entries are stored more than once. Keep one value for each place, "
-                "for example with table.sum_duplicates()."
+                f"{table.nnz - unique.nnz:,} entries are stored more than once. Keep one value for each place: "
+                "the last rating, for example, or the sum of counts, which table.sum_duplicates() makes."
             )
         rows = unique
     values = _floats(rows.data)
