@@ -69,7 +69,7 @@ def done(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LGMD_DATA", str(folder))
         target = tmp_path_factory.mktemp("clustering")
-        yield reproduce(TINY, target, console=Console(file=StringIO()))
+        return reproduce(TINY, target, console=Console(file=StringIO()))
 
 
 def test_every_method_is_measured_on_every_draw(done):
