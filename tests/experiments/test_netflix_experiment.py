@@ -35,7 +35,7 @@ def ratings_folder(tmp_path_factory):
 def done(ratings_folder, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LGMD_DATA", str(ratings_folder))
-        yield reproduce(TINY, tmp_path_factory.mktemp("netflix"), console=Console(file=StringIO()))
+        return reproduce(TINY, tmp_path_factory.mktemp("netflix"), console=Console(file=StringIO()))
 
 
 def test_pairs_without_a_rating_stay_gaps(ratings_folder, monkeypatch):

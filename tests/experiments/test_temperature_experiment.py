@@ -59,7 +59,7 @@ def done(tmp_path_factory):
         patch.setenv("LGMD_DATA", str(data))
         # Every model is timed in test_running_time.
         patch.setattr(running_time, "MODELS", {"PMF": PMF, "LGMD+": LGMDPlus})
-        yield reproduce(TINY, tmp_path_factory.mktemp("temperature"), console=Console(file=StringIO()))
+        return reproduce(TINY, tmp_path_factory.mktemp("temperature"), console=Console(file=StringIO()))
 
 
 @dataclass(frozen=True)
