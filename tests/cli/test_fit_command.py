@@ -294,7 +294,7 @@ def test_cells_and_genes_of_an_anndata_file(command, frame, tmp_path):
 
 
 def test_what_a_sparse_file_leaves_out_is_a_gap_or_zero(command, tmp_path, rng):
-    anndata = pytest.importorskip("anndata")
+    anndata = pytest.importorskip("anndata", reason="the extra anndata is not installed")
     counts = rng.poisson(1.0, (20, 8)).astype(float)
     anndata.AnnData(scipy.sparse.csr_matrix(counts)).write_h5ad(tmp_path / "t.h5ad")
     settings = ("--model", "pmf", "-k", 2, "--max-iter", 3, "--held-out", 0)

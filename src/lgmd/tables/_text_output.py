@@ -55,16 +55,13 @@ def _write_wide(table: Table, file: IO[str], delimiter: str) -> None:
         if rows is not None and (table.corner is not None or not _came_from_text(table)):
             columns = [*_fields([table.corner or ""], delimiter), *columns]
         file.write(delimiter.join(columns) + "\n")
-    integers = _integers(table)
-    whole = np.zeros(table.shape[1], dtype=bool)
-    if integers is not None:
-        whole[integers] = True
+    whole = _whole(table)
     for position, row in enumerate(table.values):
         # A float32 is written as the double that it is, so that it reads back as the same number.
         numbers = row.astype(np.float64, copy=False)
         text = short_numbers(numbers, whole, gap.encode(), delimiter.encode())
         if text is None:
-            text = delimiter.join(_texts(numbers, integers, gap))
+            text = delimiter.join(_texts(numbers, whole, gap))
         if rows is not None:
             text = f"{rows[position]}{delimiter}{text}"
         file.write(text + "\n")
@@ -79,11 +76,11 @@ def _write_long(table: Table, file: IO[str], delimiter: str) -> None:
         for length, names in zip(table.shape, (table.row_names, table.column_names), strict=True)
     ]
     known = table.form.integers
-    whole = known is not None and len(known) > 0 and bool(np.all(known))
+    all_whole = known is not None and len(known) > 0 and bool(np.all(known))
     for start in range(0, entries.nnz, 1 << 16):
         part = slice(start, start + (1 << 16))
         values = entries.data[part].astype(np.float64)
-        texts = _texts(values, np.arange(len(values)) if whole else None, "")
+        texts = _texts(values, np.full(len(values), all_whole), "")
         rows, columns = (index[part].tolist() for index in entries.coords)
         file.writelines(
             f"{sides[0][row]}{delimiter}{sides[1][column]}{delimiter}{text}\n"
@@ -91,21 +88,19 @@ def _write_long(table: Table, file: IO[str], delimiter: str) -> None:
         )
 
 
-def _texts(row: Array, integers: Array | None, gap: str) -> list[str]:
+def _texts(row: Array, whole: Array, gap: str) -> list[str]:
     texts = list(map(repr, row.tolist()))
-    if integers is not None:
-        for position in integers:
-            texts[position] = texts[position].removesuffix(".0")
+    for position in np.flatnonzero(whole):
+        texts[position] = texts[position].removesuffix(".0")
     for position in np.flatnonzero(np.isnan(row)):
         texts[position] = gap
     return texts
 
 
-def _integers(table: Table) -> Array | None:
-    known = table.form.integers
-    if known is None or len(known) != table.shape[1] or not known.any():
-        return None
-    return np.flatnonzero(known)
+def _whole(table: Table) -> Array:
+    """Columns in which whole numbers have no decimal point."""
+    known, p = table.form.integers, table.shape[1]
+    return known if known is not None and len(known) == p else np.zeros(p, dtype=bool)
 
 
 def _came_from_text(table: Table) -> bool:

@@ -193,10 +193,10 @@ def _choice(value: Any, name: str) -> Choice:
 
 
 def _delimiter(value: str | None) -> str | None:
-    if value is None or (isinstance(value, str) and len(value) == 1 and value not in '"\n\r'):
+    if value is None or (isinstance(value, str) and len(value) == 1 and value.isascii() and value not in '"\n\r'):
         return value
     raise InvalidParameterError(
-        f"delimiter must be a single character other than a quote or a line end, but is {value!r}. A space stands for "
+        f"delimiter must be a single ASCII character other than a quote or a line end, but is {value!r}. A space stands for "
         "any white space."
     )
 
