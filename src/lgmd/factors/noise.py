@@ -96,13 +96,17 @@ class Noise:
         """Variance over squared scale: more than one for a Student distribution."""
         return 1.0 if np.isinf(self.degrees) else self.degrees / (self.degrees - 2.0)
 
+    def scales(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Squared scales of new observations of entries, whose positions are broadcast against each other."""
+        return np.asarray(self.samples[rows] * self.features[columns] + self.unexplained)
+
     def draw(self, rows: IntArray, columns: IntArray, rng: np.random.Generator) -> FloatArray:
         """Noise of new observations of entries, whose positions are broadcast against each other."""
-        variances = self.samples[rows] * self.features[columns] + self.unexplained
-        unit = rng.standard_normal(variances.shape)
+        scales = self.scales(rows, columns)
+        unit = rng.standard_normal(scales.shape)
         if np.isfinite(self.degrees):
-            unit = unit / np.sqrt(rng.chisquare(self.degrees, variances.shape) / self.degrees)
-        return np.asarray(unit * np.sqrt(variances))
+            unit = unit / np.sqrt(rng.chisquare(self.degrees, scales.shape) / self.degrees)
+        return np.asarray(unit * np.sqrt(scales))
 
 
 @dataclass(frozen=True)

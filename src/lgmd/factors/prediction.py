@@ -47,8 +47,7 @@ class TablePosterior:
 
     def variances(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Predictive variance of the entries at ``(rows[m], columns[m])``, noise included, (m,)."""
-        noise = self.noise.samples[rows] * self.noise.features[columns]
-        return self._spread(rows, columns) + self.noise.inflation * noise + self.noise.unexplained
+        return self._spread(rows, columns) + self.noise.inflation * self.noise.scales(rows, columns)
 
     def _spread(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """The same without the noise."""
@@ -68,8 +67,7 @@ class TablePosterior:
         by_columns = column_features(self.samples, self.features)
         for block in _blocks(n, self._feature_size + p):
             out[block] = row_features(self.samples, self.features, np.arange(n)[block]) @ by_columns.T
-            noise = self.noise.inflation * np.outer(self.noise.samples[block], self.noise.features)
-            noise += self.noise.unexplained
+            noise = self.noise.inflation * self.noise.scales(np.arange(n)[block, None], np.arange(p))
             out[block] += noise.astype(out.dtype)
         return out
 
@@ -87,8 +85,7 @@ class TablePosterior:
     def log_density(self, residuals: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
         """Log-density of entries that lie ``residuals`` off their predictions."""
         degrees = self.noise.degrees
-        scales = self.noise.samples[rows] * self.noise.features[columns] + self.noise.unexplained
-        variances = self._spread(rows, columns) + scales
+        variances = self._spread(rows, columns) + self.noise.scales(rows, columns)
         squares = np.square(residuals) / variances
         if np.isinf(degrees):
             return np.asarray(-0.5 * (squares + np.log(2 * np.pi * variances)))

@@ -56,8 +56,8 @@ def block_error_bars(model: Decomposition, rows: Axis, columns: Axis) -> FloatAr
     if posterior is None:
         return None
     left, right = _row_means(posterior, rows), _column_means(posterior, columns)
-    variances = left[:, :-1] @ right[:, :-1].T + posterior.noise.inflation * np.outer(left[:, -1], right[:, -1])
-    variances += posterior.noise.unexplained
+    scales = np.outer(left[:, -1], right[:, -1]) + posterior.noise.unexplained
+    variances = left[:, :-1] @ right[:, :-1].T + posterior.noise.inflation * scales
     return np.asarray(np.sqrt(np.maximum(variances, 0.0)) * model.scale)
 
 

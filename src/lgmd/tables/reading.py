@@ -196,8 +196,8 @@ def _delimiter(value: str | None) -> str | None:
     if value is None or (isinstance(value, str) and len(value) == 1 and value.isascii() and value not in '"\n\r'):
         return value
     raise InvalidParameterError(
-        f"delimiter must be a single ASCII character other than a quote or a line end, but is {value!r}. A space stands for "
-        "any white space."
+        f"delimiter must be a single ASCII character other than a quote or a line end, but is {value!r}. A space "
+        "stands for any white space."
     )
 
 
