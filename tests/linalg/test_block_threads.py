@@ -76,6 +76,17 @@ def test_a_table_without_rows_has_no_block():
     assert map_blocks(lambda start, stop: (start, stop), even_blocks(0)) == []
 
 
+@pytest.mark.parametrize("n_blocks", [1, 2, 3, 7, 64])
+@pytest.mark.parametrize("work", [2e6, 5e6, 30e6, 1e9, np.inf])
+def test_blocks_of_little_work_are_joined_and_hold_every_row_once(n_blocks, work):
+    blocks = map_blocks(lambda start, stop: (start, stop), even_blocks(100, n_blocks), work=work)
+    assert [row for start, stop in blocks for row in range(start, stop)] == list(range(100))
+    # Two are left at least, where there were two: the work is enough for a second thread.
+    assert min(n_blocks, 2) <= len(blocks) <= max(2, 1 + work / threads._WORTH_A_BLOCK)
+    if work >= n_blocks * threads._WORTH_A_BLOCK:
+        assert len(blocks) == n_blocks
+
+
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
 @pytest.mark.parametrize("uses_blas", [False, True])
 def test_results_come_in_the_order_of_the_blocks(n_threads, uses_blas, monkeypatch):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from lgmd.linalg import threads
+from lgmd.linalg import row_kernels, row_posteriors, threads
 from lgmd.linalg.packed import pack, packed_size, unpack
 from lgmd.linalg.row_posteriors import (
     RowPosteriors,
@@ -21,7 +21,7 @@ from lgmd.linalg.row_posteriors import (
     second_moments,
 )
 from lgmd.linalg.row_systems import Entries
-from lgmd.linalg.threads import balanced_blocks
+from lgmd.linalg.threads import balanced_blocks, even_blocks
 
 N_COLUMNS = 150
 SHIFT = 0.75
@@ -529,3 +529,22 @@ def test_the_number_of_threads_does_not_change_a_digit(monkeypatch):
     for one, some, many in zip(alone, free, crowded, strict=True):
         np.testing.assert_array_equal(one, some)
         np.testing.assert_array_equal(one, many)
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 63, 64, 65, 150, 669, 5000])
+def test_blocks_of_many_rows_begin_at_full_lanes(n_rows):
+    blocks = row_posteriors._in_lanes(even_blocks(n_rows))
+    assert (blocks[0], blocks[-1]) == (0, n_rows)
+    assert np.all(np.diff(blocks) > 0)
+    if n_rows >= row_posteriors._WORTH_FILLING:
+        assert np.all(blocks[:-1] % row_kernels.LANES == 0)
+    else:
+        # Few rows may be long ones: every thread can have one.
+        assert len(blocks) - 1 == n_rows
+
+
+def test_rows_of_filled_lanes_have_the_posterior_of_their_own_entries():
+    case = make_case(2, counts=np.random.default_rng(8).integers(0, 9, 150))
+    expected = brute_force(case)
+    assert_agrees(posteriors(case), expected, np.float64)
+    assert_agrees(posteriors_by_sums(case)[0], expected, np.float64)

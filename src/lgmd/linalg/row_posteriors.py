@@ -38,6 +38,9 @@ __all__ = [
     "second_moments",
 ]
 
+# Rows from which on lanes are filled.
+_WORTH_FILLING = 64
+
 
 class RowPrior(NamedTuple):
     """Prior precisions of the unknowns of each row."""
@@ -179,7 +182,7 @@ def posteriors_of_rows(
             prior.intercept,
             *out,
         ),
-        entries.blocks if everything else even_blocks(len(rows)),
+        _in_lanes(entries.blocks if everything else even_blocks(len(rows))),
         work=_work(entries, out.mean.shape[1]),
     )
 
@@ -247,7 +250,7 @@ def posteriors_of_sums(
             covariance,
             logdet,
         ),
-        even_blocks(n),
+        _in_lanes(even_blocks(n)),
         work=n * d**3,
     )
     return mean, covariance, logdet, lower
@@ -263,7 +266,7 @@ def expected_squares(
         lambda start, stop: row_kernels.expected_squares(
             start, stop, sums.moments, sums.right, sums.squares, mean, covariance, squares, residual, weight
         ),
-        even_blocks(n),
+        _in_lanes(even_blocks(n)),
         work=n * sums.moments.shape[1],
     )
     return squares, residual, weight
@@ -313,3 +316,13 @@ def entry_squares(
 def _work(entries: Entries, d: int) -> float:
     """About how many operations the posteriors of all rows take."""
     return float(len(entries.values) * packed_size(d) + len(entries.indptr) * d**3)
+
+
+def _in_lanes(blocks: IntArray) -> IntArray:
+    """The same blocks with boundaries at multiples of ``LANES``, since a block pays for full lanes in any case.
+
+    A few rows, which may be long, stay as they are for as many threads as there are.
+    """
+    if blocks[-1] < _WORTH_FILLING:
+        return blocks
+    return np.unique(np.append(blocks[:-1] // row_kernels.LANES * row_kernels.LANES, blocks[-1]))

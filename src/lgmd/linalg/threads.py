@@ -27,8 +27,9 @@ Result = TypeVar("Result")
 # Fixed, so that sums over blocks come out the same on one core and on sixty-four.
 _N_BLOCKS = 64
 
-# Starting threads takes as long as about this many operations.
+# Starting threads takes as long as about this many operations, and a block that has fewer is joined to the next.
 _WORTH_A_THREAD = 2e6
+_WORTH_A_BLOCK = 4e6
 
 # A product of matrices gains from a second thread above about this many operations; below, waiting for it costs more.
 _WORTH_A_BLAS_THREAD = 1e7
@@ -94,12 +95,20 @@ def map_blocks(
     """
     if work < _WORTH_A_THREAD:
         return [function(int(boundaries[0]), int(boundaries[-1]))]
+    boundaries = _of_enough_work(boundaries, work)
     starts, stops = boundaries[:-1].tolist(), boundaries[1:].tolist()
     n_threads = min(available_threads(), len(starts))
     if n_threads <= 1:
         return [function(start, stop) for start, stop in zip(starts, stops, strict=True)]
     with _SINGLE_THREADED_BLAS if uses_blas else nullcontext(), ThreadPoolExecutor(n_threads) as executor:
         return list(executor.map(function, starts, stops))
+
+
+def _of_enough_work(boundaries: IntArray, work: float) -> IntArray:
+    """Fewer blocks of more work each, as many on any machine."""
+    n_blocks = len(boundaries) - 1
+    joined = min(math.ceil(n_blocks * _WORTH_A_BLOCK / work), math.ceil(n_blocks / 2))
+    return np.append(boundaries[:-1:joined], boundaries[-1]) if joined > 1 else boundaries
 
 
 def blas_threads_worth(work: float) -> AbstractContextManager[None]:

@@ -25,7 +25,7 @@ FIRST_NOISE = 0.1
 
 # Share of the entries that judge a short run, and how many are enough; small tables are tried in up to so many parts.
 HELD_OUT = 0.05
-_ENOUGH, _MOST_PARTS = 3000, 5
+_ENOUGH, _MOST_PARTS = 2000, 5
 
 # Held-out entries that are enough to choose between beliefs.
 _ENOUGH_FOR_BELIEFS = 600
@@ -118,7 +118,7 @@ def better_shared(trial: Trials, n_observed: int, *, may_hold_noise: bool) -> No
     belief : NoiseBelief or None
         None if each column should have a prior variance of its own.
     """
-    n_parts = min(_MOST_PARTS, math.ceil(_ENOUGH / max(1.0, HELD_OUT * n_observed)))
+    n_parts = min(_MOST_PARTS, 1 + int(_ENOUGH / max(1.0, HELD_OUT * n_observed)))
     belief, gains = _best_belief(trial, n_parts, may_hold_noise=may_hold_noise), np.zeros(0)
     for part in range(n_parts):
         gains = np.append(gains, trial(None, part).losses - trial(belief, part).losses * (1 + _MARGIN))
