@@ -100,10 +100,13 @@ def one_hot(ratings: Ratings) -> scipy.sparse.csr_matrix:
     return scipy.sparse.csr_matrix((np.ones(2 * n_entries), columns, pointers), shape=(n_entries, sum(ratings.shape)))
 
 
-def time_myfm(name: str, n_iterations: int, train: Ratings, test: Ratings) -> tuple[float, float]:
+def time_myfm(
+    name: str, n_iterations: int, train: Ratings, test: Ratings, rank: int = MYFM_RANK
+) -> tuple[float, float]:
+    """Test error and the seconds of a fit."""
     import myfm
 
-    model = getattr(myfm, name)(rank=MYFM_RANK, random_seed=0)
+    model = getattr(myfm, name)(rank=rank, random_seed=0)
     mean, scale = train.values.mean(), train.values.std()
     start = time.perf_counter()
     model.fit(one_hot(train), (train.values - mean) / scale, group_shapes=list(train.shape), n_iter=n_iterations)

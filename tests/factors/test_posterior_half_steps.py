@@ -20,6 +20,7 @@ from lgmd.factors import (
     prepare_posterior,
     variational,
 )
+from lgmd.factors.tails import Tails
 from lgmd.linalg.cholesky import TooEntangledError
 from lgmd.linalg.packed import pack, unpack
 from lgmd.observed import DenseObserved, SparseObserved, as_observed
@@ -130,7 +131,7 @@ def make_problem(
     )
     if weighted:
         by_rows, by_columns = weights[~np.isnan(table)], weights.T[~np.isnan(table.T)]
-        noise = replace(noise, degrees=5.0, weights=by_rows, other_weights=by_columns)
+        noise = replace(noise, tails=Tails(5.0), weights=by_rows, other_weights=by_columns)
     half = VariationalHalf(data, no_graph() if precision is None else precision, weighted, not row_noise, diagonal)
     own = replace(own, mean=own.mean.astype(dtype))
     return Problem(table.astype(float), weights, half, own, other, noise)

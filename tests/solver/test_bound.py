@@ -1,17 +1,18 @@
 """Variational inference as a run: its bound is the stated one and never falls, it can be stopped and resumed."""
 
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, entr, expit, gammaln
 
 from lgmd import DGRMD, LGMD, PMF
 from lgmd.exceptions import CheckpointError, ConvergenceWarning
 from lgmd.factors import InterceptTerms, NoiseModel, SidePosterior
 from lgmd.factors.covariance import RowCovariances
 from lgmd.factors.noise import Noise
+from lgmd.factors.tails import Tails
 from lgmd.graphs import ThresholdGraph, as_learner
 from lgmd.linalg.packed import packed_size
 from lgmd.observed import as_observed
@@ -61,7 +62,7 @@ def random_start(problem, seed):
     by_rows = problem.noise.kind != "features"
     noise = Noise(np.full(n, 0.5 if by_rows else 1.0), np.full(p, 1.0 if by_rows else 0.5))
     if problem.noise.by_entries:
-        noise = Noise(noise.samples, noise.features, 4.0, np.ones(data.n_observed), np.ones(data.n_observed))
+        noise = Noise(noise.samples, noise.features, Tails(4.0), np.ones(data.n_observed), np.ones(data.n_observed))
     return VariationalState(
         side(n, problem.intercepts.rows),
         side(p, problem.intercepts.columns),
@@ -191,11 +192,14 @@ def expected_squares(table, state):
 
 
 def dense_loss(table, state):
-    """Negative expected log-likelihood; for Student's, weights have a Gamma posterior, whose divergence is added."""
+    """Negative expected log-likelihood; for Student's, the divergence is added of what is known of the entries.
+
+    These are weights with a Gamma posterior, and whether they are gross errors.
+    """
     seen = ~np.isnan(table)
     variances = np.outer(state.noise.samples, state.noise.features)[seen]
     squares = expected_squares(table, state)[seen] / variances
-    nu = state.noise.degrees
+    nu, share, gross_variance = astuple(state.noise.tails)
     if np.isinf(nu):
         return 0.5 * np.sum(squares + np.log(2 * np.pi * variances))
     shape, rate = (nu + 1) / 2, (nu + squares) / 2
@@ -203,7 +207,13 @@ def dense_loss(table, state):
     density = 0.5 * (log_weight - np.log(2 * np.pi * variances) - weight * squares)
     prior = nu / 2 * np.log(nu / 2) - gammaln(nu / 2) + (nu / 2 - 1) * log_weight - nu / 2 * weight
     entropy = shape - np.log(rate) + gammaln(shape) + (1 - shape) * digamma(shape)
-    return -np.sum(density + prior + entropy)
+    good = density + prior + entropy + np.log1p(-share)
+    if share == 0:
+        return -np.sum(good)
+    gross = np.log(share) - 0.5 * (np.log(2 * np.pi * gross_variance * variances) + squares / gross_variance)
+    are_gross = expit(gross - good)
+    entropy = entr(are_gross) + entr(1 - are_gross)
+    return -np.sum((1 - are_gross) * good + are_gross * gross + entropy)
 
 
 @quiet

@@ -10,6 +10,7 @@ from lgmd.exceptions import CheckpointError
 from lgmd.factors import InterceptTerms, NoiseModel, SidePosterior
 from lgmd.factors.covariance import RowCovariances
 from lgmd.factors.noise import Noise
+from lgmd.factors.tails import Tails
 from lgmd.graphs import as_learner
 from lgmd.linalg.packed import packed_size
 from lgmd.observed import as_observed
@@ -47,7 +48,7 @@ def random_start(problem, seed):
     by_columns = problem.noise.kind == "features"
     noise = Noise(np.full(n, 1.0 if by_columns else 0.5), np.full(p, 0.5 if by_columns else 1.0))
     if problem.noise.by_entries:
-        noise = Noise(noise.samples, noise.features, 4.0, np.ones(data.n_observed), np.ones(data.n_observed))
+        noise = Noise(noise.samples, noise.features, Tails(4.0), np.ones(data.n_observed), np.ones(data.n_observed))
     return VariationalState(
         side(n, problem.intercepts.rows, 0.3),
         side(p, problem.intercepts.columns, 2.0),

@@ -45,8 +45,8 @@ class LGMD(Factorization):
     noise : {"homoscedastic", "samples", "features"}, default="homoscedastic"
         Whether all entries have the same noise variance, or each row or each column its own. Variational only.
     likelihood : {"gaussian", "student"}, default="gaussian"
-        ``"student"`` lets outliers count little: a Student distribution whose degrees of freedom are learned.
-        Variational only.
+        ``"student"`` lets outliers count little: a Student distribution whose degrees of freedom are learned, and a
+        share of gross errors besides. Variational only.
     prior : {"auto", "columns", "shared"}, default="auto"
         Whether each factor has a prior variance of its own, which finds the rank, or all factors of a side share one,
         as in the paper, which keeps weak columns alive where columns are alike. ``"auto"`` asks held-out entries of

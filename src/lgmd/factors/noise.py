@@ -1,8 +1,8 @@
 r"""How far entries lie from what the factors say.
 
 The variance of an entry is a row's times a column's, :math:`s_i f_j`, of which at most one side is learned entry by
-entry. Under the Student likelihood every entry has a weight of its own besides,
-:math:`u_{ij} \sim \mathrm{Gamma}(\nu/2, \nu/2)`, whose expectation is small where the entry is an outlier.
+entry. Under the Student likelihood every entry has a weight of its own besides, whose expectation is small where the
+entry is an outlier; see :class:`lgmd.factors.tails.Tails`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse
-from scipy.optimize import minimize_scalar
-from scipy.special import gammaln
 
 from lgmd._typing import FloatArray, IntArray
 from lgmd.factors.intercepts import Intercepts
 from lgmd.factors.posterior import SidePosterior, column_features, row_features
+from lgmd.factors.tails import FIRST_TAILS, GAUSSIAN, Tails
 from lgmd.linalg.row_posteriors import entry_squares
 from lgmd.observed import Observed
 
@@ -36,11 +35,6 @@ LIKELIHOODS = ("gaussian", "student")
 # A row's or column's own variance is estimated as if it had this many entries more, at the common level.
 _SHRINKAGE = 10.0
 
-# Degrees of freedom between which the Student likelihood is sought, up to one that is as good as Gaussian. Fewer than
-# four fit gross outliers better, but then no longer tell the small residuals of good entries apart.
-_DEGREES = (4.0, 200.0)
-_FIRST_DEGREES = 4.0
-
 # Rows whose entries are weighed at a time.
 _ROWS_AT_ONCE = 50_000
 
@@ -56,8 +50,8 @@ class Noise:
     ----------
     samples, features : ndarray of shape (n,) and (p,)
         The squared scale of entry (i, j), and the variance of a Gaussian one, is ``samples[i] * features[j]``.
-    degrees : float
-        Degrees of freedom of the Student likelihood; infinite for the Gaussian.
+    tails : Tails
+        Distribution of the entries' distances at unit scale.
     weights, other_weights : ndarray of shape (n_entries,) or (0,)
         Expected weights of the entries in row order and in column order; empty for the Gaussian.
     optimism : float
@@ -69,7 +63,7 @@ class Noise:
 
     samples: FloatArray
     features: FloatArray
-    degrees: float = float("inf")
+    tails: Tails = GAUSSIAN
     weights: FloatArray = field(default_factory=lambda: np.empty(0))
     other_weights: FloatArray = field(default_factory=lambda: np.empty(0))
     optimism: float = 0.0
@@ -92,19 +86,24 @@ class Noise:
         return float(self.samples.mean() * self.features.mean())
 
     @property
+    def degrees(self) -> float:
+        """Degrees of freedom of the Student likelihood; infinite for the Gaussian."""
+        return self.tails.degrees
+
+    @property
     def inflation(self) -> float:
-        """Variance over squared scale: more than one for a Student distribution."""
-        return 1.0 if np.isinf(self.degrees) else self.degrees / (self.degrees - 2.0)
+        """Variance over squared scale: more than one for a Student distribution. Gross errors do not count."""
+        return self.tails.inflation
 
     def scales(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Squared scales of new observations of entries, whose positions are broadcast against each other."""
         return np.asarray(self.samples[rows] * self.features[columns] + self.unexplained)
 
     def draw(self, rows: IntArray, columns: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Noise of new observations of entries, whose positions are broadcast against each other."""
+        """Noise of new observations without gross errors, whose positions are broadcast against each other."""
         scales = self.scales(rows, columns)
         unit = rng.standard_normal(scales.shape)
-        if np.isfinite(self.degrees):
+        if not self.tails.is_gaussian:
             unit = unit / np.sqrt(rng.chisquare(self.degrees, scales.shape) / self.degrees)
         return np.asarray(unit * np.sqrt(scales))
 
@@ -144,7 +143,7 @@ class NoiseModel:
             noise = Noise(np.ones(n), np.full(p, variance))
         if self.by_entries:
             weights = np.ones(data.n_observed, data.dtype) if weights is None else weights
-            noise = replace(noise, degrees=_FIRST_DEGREES, weights=weights, other_weights=weights[data.column_order()])
+            noise = replace(noise, tails=FIRST_TAILS, weights=weights, other_weights=weights[data.column_order()])
         return noise
 
     def first_look(self, data: Observed, intercepts: Intercepts) -> tuple[float, FloatArray | None]:
@@ -196,23 +195,15 @@ class NoiseModel:
         shift: float,
         order: IntArray,
     ) -> tuple[Noise, float]:
-        """Student: new weights and degrees of freedom, and the negative expected log-likelihood that they give.
+        """Student: new weights and tails, and the negative expected log-likelihood that they give.
 
         ``order`` are the positions in row order of the entries in column order.
         """
         squares = _scaled_squares(noise, data, samples, features, shift)
-        found = minimize_scalar(
-            lambda log_degrees: _student_loss(squares, float(np.exp(log_degrees))),
-            bounds=tuple(np.log(_DEGREES)),
-            method="bounded",
-            options={"xatol": 1e-3},
-        )
-        degrees = noise.degrees
-        if found.fun < _student_loss(squares, degrees):
-            degrees = float(np.exp(found.x))
-        weights = _weights(squares, degrees).astype(data.dtype)
-        loss = _student_loss(squares, degrees) + 0.5 * self._log_variances(noise, data)
-        return replace(noise, degrees=degrees, weights=weights, other_weights=weights[order]), loss
+        tails = noise.tails.fitted(squares)
+        weights = tails.weights(squares).astype(data.dtype)
+        loss = 0.5 * self._log_variances(noise, data) - float(np.sum(tails.log_density(squares)))
+        return replace(noise, tails=tails, weights=weights, other_weights=weights[order]), loss
 
     def gaussian_loss(self, noise: Noise, data: Observed, squares: float) -> float:
         """Negative expected log-likelihood; ``squares`` is the sum of expected squares over their variances."""
@@ -241,11 +232,7 @@ def student_weights(
     noise: Noise, data: Observed, samples: SidePosterior, features: SidePosterior, shift: float
 ) -> FloatArray:
     """Expected weights of the entries in row order."""
-    return _weights(_scaled_squares(noise, data, samples, features, shift), noise.degrees).astype(data.dtype)
-
-
-def _weights(squares: FloatArray, degrees: float) -> FloatArray:
-    return (degrees + 1.0) / (degrees + squares)
+    return noise.tails.weights(_scaled_squares(noise, data, samples, features, shift)).astype(data.dtype)
 
 
 def _scaled_squares(
@@ -275,9 +262,3 @@ def shrunken_variances(squares: FloatArray, counts: FloatArray, common: float) -
 def common_variance(variances: FloatArray) -> float:
     """The level that best explains variances of which each is drawn near it: their harmonic mean."""
     return 1.0 / float(np.mean(1.0 / variances))
-
-
-def _student_loss(squares: FloatArray, degrees: float) -> float:
-    """Negative log-density of scaled residuals, given their squares, without the log-variances."""
-    constant = gammaln(degrees / 2) - gammaln((degrees + 1) / 2) + 0.5 * np.log(np.pi * degrees)
-    return float(len(squares) * constant + 0.5 * (degrees + 1) * np.sum(np.log1p(squares / degrees)))

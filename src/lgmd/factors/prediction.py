@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse
-from scipy.special import gammaln
 
 from lgmd._typing import FloatArray, IntArray
 from lgmd.factors.covariance import RowCovariances
@@ -84,13 +83,8 @@ class TablePosterior:
 
     def log_density(self, residuals: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
         """Log-density of entries that lie ``residuals`` off their predictions."""
-        degrees = self.noise.degrees
         variances = self._spread(rows, columns) + self.noise.scales(rows, columns)
-        squares = np.square(residuals) / variances
-        if np.isinf(degrees):
-            return np.asarray(-0.5 * (squares + np.log(2 * np.pi * variances)))
-        constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - 0.5 * np.log(np.pi * degrees)
-        return np.asarray(constant - 0.5 * np.log(variances) - 0.5 * (degrees + 1) * np.log1p(squares / degrees))
+        return np.asarray(self.noise.tails.log_density(np.square(residuals) / variances) - 0.5 * np.log(variances))
 
     def unseen(self, data: Observed) -> TablePosterior:
         """The posterior of other rows with the same columns, which are held as they are."""
@@ -99,7 +93,7 @@ class TablePosterior:
         half = VariationalHalf(
             data,
             scipy.sparse.eye_array(m, format="csr"),
-            by_entries=bool(np.isfinite(self.noise.degrees)),
+            by_entries=not self.noise.tails.is_gaussian,
             equal_noise=not rows_differ,
         )
         own = replace(

@@ -10,6 +10,7 @@ from lgmd.factors.covariance import Covariance, DiagonalCovariances, RowCovarian
 from lgmd.factors.noise import Noise
 from lgmd.factors.posterior import SidePosterior
 from lgmd.factors.prediction import TablePosterior
+from lgmd.factors.tails import Tails
 
 __all__ = ["pack_noise", "pack_posterior", "pack_table", "unpack_noise", "unpack_posterior", "unpack_table"]
 
@@ -56,7 +57,9 @@ def pack_noise(noise: Noise, name: str, arrays: dict[str, Array], *, weights: bo
     if weights:
         arrays[f"{name}.weights"], arrays[f"{name}.other_weights"] = noise.weights, noise.other_weights
     return {
-        "degrees": None if noise.degrees == float("inf") else noise.degrees,
+        "degrees": None if noise.tails.is_gaussian else noise.degrees,
+        "gross_share": noise.tails.gross_share,
+        "gross_variance": noise.tails.gross_variance,
         "optimism": noise.optimism,
         "unexplained": noise.unexplained,
     }
@@ -65,11 +68,12 @@ def pack_noise(noise: Noise, name: str, arrays: dict[str, Array], *, weights: bo
 def unpack_noise(values: dict[str, Any], name: str, arrays: dict[str, Array]) -> Noise:
     """The inverse of :func:`pack_noise`."""
     degrees = float("inf") if values["degrees"] is None else values["degrees"]
+    tails = Tails(degrees, values["gross_share"], values["gross_variance"])
     weights: dict[str, Any] = {
         key: arrays[f"{name}.{key}"] for key in ("weights", "other_weights") if f"{name}.{key}" in arrays
     }
     beliefs: dict[str, Any] = {key: values[key] for key in ("optimism", "unexplained")}
-    return Noise(arrays[f"{name}.samples"], arrays[f"{name}.features"], degrees, **beliefs, **weights)
+    return Noise(arrays[f"{name}.samples"], arrays[f"{name}.features"], tails, **beliefs, **weights)
 
 
 def pack_table(posterior: TablePosterior, name: str, arrays: dict[str, Array]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ __all__ = ["Checkpoint", "fingerprint"]
 
 _GRAPH_VALUES = ("logdet", "objective", "converged", "penalty", "strength")
 _FORMAT = "lgmd-checkpoint"
-_VERSION = 3
+_VERSION = 4
 
 
 class Checkpoint:
