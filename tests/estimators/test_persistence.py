@@ -74,8 +74,11 @@ def test_a_loaded_model_is_the_saved_one(frame, tmp_path, model, inference):
 @pytest.mark.parametrize("with_gaps", [False, True])
 def test_a_loaded_posterior_is_the_saved_one(frame, tmp_path, parameters, with_gaps):
     # With a graph and without gaps the posterior has a form of its own.
-    table = frame if with_gaps else frame.fillna(0.5)
+    table = frame.copy() if with_gaps else frame.fillna(0.5)
+    if "likelihood" in parameters:
+        table.iloc[2, 3] = table.iloc[5, 1] = 1e3
     model = LGMD(3, feature_graph="knn", **parameters).fit(table)
+    assert (model.posterior_.noise.tails.gross_share > 0) == ("likelihood" in parameters)
     model.save(tmp_path / "model.npz")
     loaded = LGMD.load(tmp_path / "model.npz")
     for ask in (

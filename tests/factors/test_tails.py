@@ -118,11 +118,22 @@ def test_most_entries_are_good_whatever_they_are_like():
     assert np.all(np.isfinite(found.weights(np.full(100, 1e8))))
 
 
-def test_numbers_stay_finite_at_the_ends(rng):
-    squares = np.concatenate([np.zeros(10), np.full(10, 1e300), rng.chisquare(1, 100)])
+def test_one_absurd_entry_does_not_hide_the_other_gross_errors(rng):
+    squares = RESIDUALS["outliers"](rng) ** 2
+    share, degrees = np.mean(squares > 100), settled(squares).degrees
+    squares[0] = 1e14
     found = settled(squares)
-    assert np.all(np.isfinite(found.log_density(squares)))
-    assert np.all(found.weights(squares) >= 0)
+    # The absurd one belongs to neither class and leaves some others with the good ones.
+    assert found.gross_share > 0.5 * share
+    assert found.degrees < degrees
+
+
+@pytest.mark.parametrize("largest", [1e300, np.inf])
+def test_numbers_stay_finite_at_the_ends(rng, largest):
+    squares = np.concatenate([np.zeros(10), np.full(10, largest), rng.chisquare(1, 100)])
+    found = settled(squares)
+    assert np.all(np.isfinite(found.log_density(np.minimum(squares, 1e300))))
+    assert np.all(found.weights(np.minimum(squares, 1e300)) >= 0)
     assert 0 < found.gross_share < 0.5
 
 

@@ -531,20 +531,36 @@ def test_the_number_of_threads_does_not_change_a_digit(monkeypatch):
         np.testing.assert_array_equal(one, many)
 
 
-@pytest.mark.parametrize("n_rows", [1, 7, 63, 64, 65, 150, 669, 5000])
-def test_blocks_of_many_rows_begin_at_full_lanes(n_rows):
+@pytest.mark.parametrize("n_rows", [1, 7, 8, 63, 64, 65, 150, 669, 5000])
+def test_blocks_may_begin_at_full_lanes(n_rows):
     blocks = row_posteriors._in_lanes(even_blocks(n_rows))
     assert (blocks[0], blocks[-1]) == (0, n_rows)
     assert np.all(np.diff(blocks) > 0)
-    if n_rows >= row_posteriors._WORTH_FILLING:
-        assert np.all(blocks[:-1] % row_kernels.LANES == 0)
-    else:
-        # Few rows may be long ones: every thread can have one.
-        assert len(blocks) - 1 == n_rows
+    assert np.all(blocks[:-1] % row_kernels.LANES == 0)
 
 
-def test_rows_of_filled_lanes_have_the_posterior_of_their_own_entries():
+def blocks_of(case, monkeypatch):
+    """Blocks in which the posteriors of all rows are found."""
+    seen = []
+    monkeypatch.setattr(row_posteriors, "map_blocks", lambda function, blocks, work: seen.append(blocks))
+    posteriors(case)
+    return seen[-1]
+
+
+def test_lanes_are_filled_where_solving_is_most_of_the_work(monkeypatch):
+    short, long = (make_case(7, counts=np.full(100, count)) for count in (5, N_COLUMNS))
+    assert np.all(blocks_of(short, monkeypatch)[:-1] % row_kernels.LANES == 0)
+    # Summing 150 entries takes ten times as long as a system of eight: every row may have its thread.
+    monkeypatch.setattr(row_posteriors, "_WORTH_FILLING", 1)
+    np.testing.assert_array_equal(blocks_of(long, monkeypatch), long.entries.blocks)
+
+
+def test_rows_of_filled_lanes_have_the_posterior_of_their_own_entries(monkeypatch):
     case = make_case(2, counts=np.random.default_rng(8).integers(0, 9, 150))
+    assert len(blocks_of(case, monkeypatch)) > 10
+    monkeypatch.undo()
+    monkeypatch.setattr(threads, "_WORTH_A_THREAD", 0.0)
+    monkeypatch.setattr(threads, "_WORTH_A_BLOCK", 0.0)
     expected = brute_force(case)
     assert_agrees(posteriors(case), expected, np.float64)
     assert_agrees(posteriors_by_sums(case)[0], expected, np.float64)

@@ -12,6 +12,7 @@ from lgmd._typing import FloatArray, IntArray
 from lgmd.factors.covariance import RowCovariances
 from lgmd.factors.noise import Noise, common_variance, shrunken_variances, student_weights
 from lgmd.factors.posterior import SidePosterior, column_features, prediction_features, row_features
+from lgmd.factors.tails import FIRST_TAILS
 from lgmd.factors.variational import VariationalHalf, prepare_posterior
 from lgmd.linalg.packed import packed_size
 from lgmd.observed import Observed
@@ -21,8 +22,9 @@ __all__ = ["TablePosterior"]
 # Numbers held at a time for the rows of a block.
 _BLOCK_NUMBERS = 20_000_000
 
-# Rounds in which unseen rows find out how noisy they are and which of their entries are outliers.
-_NOISE_ROUNDS = 20
+# Rounds in which unseen rows find out how noisy they are and which of their entries are outliers. In the first ones any
+# entry may be one: a row that outliers still spoil would take the good ones for gross errors.
+_NOISE_ROUNDS, _CAUTIOUS_ROUNDS = 20, 10
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,10 @@ class TablePosterior:
 
     def log_density(self, residuals: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
         """Log-density of entries that lie ``residuals`` off their predictions."""
-        variances = self._spread(rows, columns) + self.noise.scales(rows, columns)
-        return np.asarray(self.noise.tails.log_density(np.square(residuals) / variances) - 0.5 * np.log(variances))
+        spread, scales, tails = self._spread(rows, columns), self.noise.scales(rows, columns), self.noise.tails
+        variances = spread + scales
+        gross = (spread + tails.gross_variance * scales) / variances
+        return np.asarray(tails.log_density(np.square(residuals) / variances, gross) - 0.5 * np.log(variances))
 
     def unseen(self, data: Observed) -> TablePosterior:
         """The posterior of other rows with the same columns, which are held as they are."""
@@ -109,12 +113,13 @@ class TablePosterior:
             noise = replace(noise, weights=np.ones(data.n_observed))
         update = prepare_posterior(half)
         step = update(own, features, noise, self.overall)
-        for _ in range(_NOISE_ROUNDS if rows_differ or half.by_entries else 0):
+        for each in range(_NOISE_ROUNDS if rows_differ or half.by_entries else 0):
             if rows_differ:
                 counts = data.row_counts.astype(np.float64)
                 noise = replace(noise, samples=shrunken_variances(step.squares, counts, common))
             if half.by_entries:
-                weights = student_weights(noise, data, step.posterior, features, self.overall)
+                judging = replace(noise, tails=FIRST_TAILS) if each < _CAUTIOUS_ROUNDS else noise
+                weights = student_weights(judging, data, step.posterior, features, self.overall)
                 noise = replace(noise, weights=weights)
             step = update(own, features, noise, self.overall)
         return replace(self, samples=step.posterior, features=features, noise=noise)

@@ -68,7 +68,7 @@ def pack_noise(noise: Noise, name: str, arrays: dict[str, Array], *, weights: bo
 def unpack_noise(values: dict[str, Any], name: str, arrays: dict[str, Array]) -> Noise:
     """The inverse of :func:`pack_noise`."""
     degrees = float("inf") if values["degrees"] is None else values["degrees"]
-    tails = Tails(degrees, values["gross_share"], values["gross_variance"])
+    tails = Tails(degrees, **{key: values[key] for key in ("gross_share", "gross_variance") if key in values})
     weights: dict[str, Any] = {
         key: arrays[f"{name}.{key}"] for key in ("weights", "other_weights") if f"{name}.{key}" in arrays
     }

@@ -25,8 +25,15 @@ _DEGREES = (4.0, 200.0)
 # Squared scales that the variance of gross errors has at least.
 _GROSS = 100.0
 
-# Newton steps for the share of gross errors.
+# Newton steps for the share of gross errors, and the relative change of a number that is none.
 _STEPS = 20
+_CLOSE = 1e-3
+
+# Entries that are enough to know the degrees of freedom.
+_ENOUGH = 100_000
+
+# Squares that are counted as they are; sums of larger ones would not be numbers.
+_LARGEST = 1e200
 
 
 @dataclass(frozen=True)
@@ -57,16 +64,21 @@ class Tails:
         """Variance of good entries over their squared scale."""
         return 1.0 if self.is_gaussian else self.degrees / (self.degrees - 2.0)
 
-    def log_density(self, squares: FloatArray) -> FloatArray:
-        """Of residuals with these squares. With expected squares, the bound that the best weights give."""
+    def log_density(self, squares: FloatArray, gross_variance: FloatArray | None = None) -> FloatArray:
+        """Of residuals with these squares. With expected squares, the bound that the best weights give.
+
+        Gross errors may have variances of their own, where the unit scale is not that of noise alone.
+        """
         good = self._good(squares)
         if self.gross_share == 0:
             return good
-        gross = np.log(self.gross_share) + self._gross(squares)
-        return np.asarray(np.logaddexp(np.log1p(-self.gross_share) + good, gross))
+        gross = self._gross(squares, self.gross_variance if gross_variance is None else gross_variance)
+        return self._mixed(good, gross)
 
     def weights(self, squares: FloatArray) -> FloatArray:
         """Expected precisions of entries with these expected squares."""
+        if self.is_gaussian:
+            return np.ones_like(squares)
         weights = np.asarray((self.degrees + 1.0) / (self.degrees + squares))
         if self.gross_share == 0:
             return weights
@@ -75,31 +87,23 @@ class Tails:
 
     def fitted(self, squares: FloatArray) -> Tails:
         """A better distribution for these squares, each of its three numbers in turn; never a worse one."""
+        squares = np.minimum(squares, _LARGEST)
         tails = self if self.gross_share > 0 else self._looking_for_gross_errors(squares)
         tails = replace(tails, gross_share=tails._best_share(squares))
         if tails.gross_share > 0:
             are_gross = tails._are_gross(squares)
             tails = replace(tails, gross_variance=max(_GROSS, float(are_gross @ squares / are_gross.sum())))
-
-        def loss(tails: Tails) -> float:
-            return -float(np.sum(tails.log_density(squares)))
-
-        found = minimize_scalar(
-            lambda log_degrees: loss(replace(tails, degrees=float(np.exp(log_degrees)))),
-            bounds=tuple(np.log(_DEGREES)),
-            method="bounded",
-            options={"xatol": 1e-3},
-        )
-        return min(replace(tails, degrees=float(np.exp(found.x))), tails, self, key=loss)
+        tails = replace(tails, degrees=tails._best_degrees(squares[:: max(1, len(squares) // _ENOUGH)]))
+        return max(tails, self, key=lambda some: float(np.sum(some.log_density(squares))))
 
     def _looking_for_gross_errors(self, squares: FloatArray) -> Tails:
         far = squares[squares > _GROSS]
-        return replace(self, gross_variance=max(_GROSS, float(far.mean()))) if len(far) else self
+        return replace(self, gross_variance=float(np.median(far))) if len(far) else self
 
     def _best_share(self, squares: FloatArray) -> float:
         """Of gross errors, the other numbers held: Newton's method for a concave sum of logarithms."""
         # How much likelier each is as a gross error than as a good entry; beyond the limit it is one for certain.
-        odds = np.expm1(np.minimum(self._gross(squares) - self._good(squares), 300.0))
+        odds = np.expm1(np.minimum(self._gross(squares, self.gross_variance) - self._good(squares), 300.0))
         if odds.sum() <= 0:
             return 0.0
         low, high, share = 0.0, 1.0, max(self.gross_share, 1e-3)
@@ -107,14 +111,33 @@ class Tails:
             terms = odds / (1.0 + share * odds)
             slope = float(terms.sum())
             low, high = (share, high) if slope > 0 else (low, share)
-            step = share + slope / float(terms @ terms)
-            share = step if low < step < high else 0.5 * (low + high)
+            before, share = share, share + slope / float(terms @ terms)
+            if not low < share < high:
+                share = 0.5 * (low + high)
+            if abs(share - before) <= _CLOSE * share:
+                break
         return min(share, 0.5)
+
+    def _best_degrees(self, squares: FloatArray) -> float:
+        """Degrees of freedom, the other numbers held."""
+        gross = self._gross(squares, self.gross_variance)
+
+        def loss(log_degrees: float) -> float:
+            tails = replace(self, degrees=float(np.exp(log_degrees)))
+            good = tails._good(squares)
+            return -float(np.sum(tails._mixed(good, gross) if tails.gross_share else good))
+
+        found = minimize_scalar(loss, bounds=tuple(np.log(_DEGREES)), method="bounded", options={"xatol": _CLOSE})
+        return float(np.exp(found.x)) if found.fun < loss(np.log(self.degrees)) else self.degrees
 
     def _are_gross(self, squares: FloatArray) -> FloatArray:
         """Probabilities of being gross errors."""
         prior = np.log(self.gross_share) - np.log1p(-self.gross_share)
-        return np.asarray(expit(prior + self._gross(squares) - self._good(squares)))
+        return np.asarray(expit(prior + self._gross(squares, self.gross_variance) - self._good(squares)))
+
+    def _mixed(self, good: FloatArray, gross: FloatArray) -> FloatArray:
+        """Log-density from those of both classes."""
+        return np.asarray(np.logaddexp(np.log1p(-self.gross_share) + good, np.log(self.gross_share) + gross))
 
     def _good(self, squares: FloatArray) -> FloatArray:
         degrees = self.degrees
@@ -123,8 +146,9 @@ class Tails:
         constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - 0.5 * np.log(np.pi * degrees)
         return np.asarray(constant - 0.5 * (degrees + 1) * np.log1p(squares / degrees))
 
-    def _gross(self, squares: FloatArray) -> FloatArray:
-        return np.asarray(-0.5 * (squares / self.gross_variance + np.log(2 * np.pi * self.gross_variance)))
+    @staticmethod
+    def _gross(squares: FloatArray, variance: float | FloatArray) -> FloatArray:
+        return np.asarray(-0.5 * (squares / variance + np.log(2 * np.pi * variance)))
 
 
 GAUSSIAN = Tails()

@@ -38,8 +38,8 @@ __all__ = [
     "second_moments",
 ]
 
-# Rows from which on lanes are filled.
-_WORTH_FILLING = 64
+# How many times more work than solving the systems of rows it may be to sum their entries before lanes are not filled.
+_WORTH_FILLING = 8
 
 
 class RowPrior(NamedTuple):
@@ -165,7 +165,10 @@ def posteriors_of_rows(
     independent : bool, default=False
         Which of the two forms ``moments`` has.
     """
-    everything = len(rows) == len(entries.indptr) - 1
+    everything, d = len(rows) == len(entries.indptr) - 1, out.mean.shape[1]
+    blocks = entries.blocks if everything else even_blocks(len(rows))
+    # Entries are summed row by row: few long rows are better left to as many threads as there are.
+    solving_counts = _WORTH_FILLING * len(rows) * d**3 >= len(entries.values) * packed_size(d)
     map_blocks(
         lambda start, stop: row_kernels.posteriors_of_rows(
             start,
@@ -182,8 +185,8 @@ def posteriors_of_rows(
             prior.intercept,
             *out,
         ),
-        _in_lanes(entries.blocks if everything else even_blocks(len(rows))),
-        work=_work(entries, out.mean.shape[1]),
+        _in_lanes(blocks) if solving_counts else blocks,
+        work=_work(entries, d),
     )
 
 
@@ -319,10 +322,5 @@ def _work(entries: Entries, d: int) -> float:
 
 
 def _in_lanes(blocks: IntArray) -> IntArray:
-    """The same blocks with boundaries at multiples of ``LANES``, since a block pays for full lanes in any case.
-
-    A few rows, which may be long, stay as they are for as many threads as there are.
-    """
-    if blocks[-1] < _WORTH_FILLING:
-        return blocks
+    """The same blocks with boundaries at multiples of ``LANES``, since a block pays for full lanes in any case."""
     return np.unique(np.append(blocks[:-1] // row_kernels.LANES * row_kernels.LANES, blocks[-1]))

@@ -89,7 +89,8 @@ def map_blocks(
     boundaries : ndarray of int
         First row of each block, and the end.
     work : float, default=inf
-        About how many operations all blocks take: a little is done on the spot, as one block.
+        About how many operations all blocks take: a little is done on the spot, as one block, and blocks of little
+        are joined.
     uses_blas : bool, default=False
         Whether the function multiplies matrices: BLAS then stays on the thread that calls it.
     """

@@ -23,7 +23,8 @@ __all__ = ["FIRST_NOISE", "HELD_OUT", "NoiseBelief", "Trial", "better_shared"]
 # Share of the variance that is noise at first.
 FIRST_NOISE = 0.1
 
-# Share of the entries that judge a short run, and how many are enough; small tables are tried in up to so many parts.
+# Share of the entries that judge a short run. Parts are held out until they have more than enough entries, of small
+# tables up to so many.
 HELD_OUT = 0.05
 _ENOUGH, _MOST_PARTS = 2000, 5
 
