@@ -15,6 +15,7 @@ import command_line
 import edge_search
 import graph_gain
 import graphical_lasso
+import imputer_time
 import laplacian_solver
 import paper_update
 import rank
@@ -29,6 +30,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 SECTIONS = {
     "temperature": temperature.main,
     "temperature_graphs": temperature_graphs.main,
+    "imputer_time": imputer_time.main,
     "calibration": calibration.main,
     "ratings": ratings.main,
     "rank": rank.main,
