@@ -193,3 +193,17 @@ def test_matrices_that_are_no_precisions_over_the_columns_are_refused(graph, mes
     with pytest.raises(InvalidGraphError, match=message) as caught:
         make_matrix_normal(30, 60, rank=5, feature_graph=graph)
     assert isinstance(caught.value, LGMDError)
+
+
+def test_shuffling_puts_the_same_table_in_another_order():
+    settings = {"rank": 4, "sample_graph": "blocks", "feature_graph": "chain", "missing": 0.25, "random_state": 0}
+    plain, shuffled = (make_matrix_normal(30, 20, shuffle=each, **settings) for each in (False, True))
+    rows = [int(np.flatnonzero((plain.sample_factors == row).all(axis=1))[0]) for row in shuffled.sample_factors]
+    columns = [int(np.flatnonzero((plain.feature_factors == row).all(axis=1))[0]) for row in shuffled.feature_factors]
+    assert sorted(rows) == list(range(30)) != rows
+    assert sorted(columns) == list(range(20)) != columns
+    for name in ("observed", "noisy", "truth", "mask"):
+        np.testing.assert_array_equal(getattr(shuffled, name), getattr(plain, name)[np.ix_(rows, columns)])
+    for name, order in (("sample_precision", rows), ("feature_precision", columns)):
+        expected = getattr(plain, name).toarray()[np.ix_(order, order)]
+        np.testing.assert_array_equal(getattr(shuffled, name).toarray(), expected)

@@ -1,11 +1,11 @@
 """Tables drawn from the model itself, as in the paper's synthetic experiment, with the truth behind them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lgmd._typing import Array, FloatArray, RandomState, SparseGraph
+from lgmd._typing import Array, FloatArray, IntArray, RandomState, SparseGraph
 from lgmd._validation import as_symmetric
 from lgmd.datasets._checks import as_generator, check_choice, check_count, check_real
 from lgmd.datasets._gaps import PATTERNS, draw_mask
@@ -73,6 +73,7 @@ def make_matrix_normal(
     noise: float = 0.3,
     missing: float = 0.0,
     missing_pattern: str = "random",
+    shuffle: bool = False,
     random_state: RandomState = None,
 ) -> MatrixNormalData:
     r"""
@@ -108,6 +109,9 @@ def make_matrix_normal(
     missing_pattern : {"random", "rows", "blocks"}, default="random"
         "random": each entry is equally likely. "rows": a run in each row, whose length varies from nothing to
         almost the row. "blocks": rectangles.
+    shuffle : bool, default=False
+        Whether the rows and the columns of the finished table are put in random order. In "blocks" and "chain"
+        neighbours follow each other otherwise, which a model can find out by their order alone.
     random_state : int, Generator, RandomState or None, default=None
         Seed or source of randomness. The same int gives the same table.
 
@@ -151,7 +155,7 @@ def make_matrix_normal(
     noise_deviation = noise * float(truth.std())
     noisy = truth + noise_deviation * rng.standard_normal(truth.shape)
     mask = draw_mask((n_samples, n_features), missing, missing_pattern, rng)
-    return MatrixNormalData(
+    data = MatrixNormalData(
         observed=np.where(mask, noisy, np.nan),
         noisy=noisy,
         truth=truth,
@@ -161,6 +165,22 @@ def make_matrix_normal(
         feature_precision=B,
         mask=mask,
         noise_variance=noise_deviation**2,
+    )
+    return _in_order(data, rng.permutation(n_samples), rng.permutation(n_features)) if shuffle else data
+
+
+def _in_order(data: MatrixNormalData, rows: IntArray, columns: IntArray) -> MatrixNormalData:
+    table = np.ix_(rows, columns)
+    return replace(
+        data,
+        observed=data.observed[table],
+        noisy=data.noisy[table],
+        truth=data.truth[table],
+        sample_factors=data.sample_factors[rows],
+        feature_factors=data.feature_factors[columns],
+        sample_precision=data.sample_precision[rows][:, rows],
+        feature_precision=data.feature_precision[columns][:, columns],
+        mask=data.mask[table],
     )
 
 

@@ -13,6 +13,7 @@ from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
 from lgmd.datasets import LabelledData
 from lgmd.estimators import DGRMD, LGMD, PMF, LGMDPlus
 from lgmd.estimators.factorization import Factorization
+from lgmd.graphs import EvidenceGraph, LaplacianGraph
 
 __all__ = [
     "FACTOR_METHODS",
@@ -62,7 +63,8 @@ def tf_idf(counts: SparseGraph, n_terms: int) -> FloatArray:
 def factor_method(name: str, n_components: int, max_iter: int) -> Factorization:
     """A method before its fit; columns have a mean, and the graphs that are learned are those of the samples."""
     shared: dict[str, Any] = {"intercept": "features", "max_iter": max_iter, "random_state": 0}
-    # Tables of this size always have a prior variance a column.
+    # Tables of this size always have a prior variance a column. Documents are filed by topic, so that the order of the
+    # samples would say which belong together.
     learned: dict[str, Any] = {"feature_graph": "none", "prior": "columns", "graph_updates": 1, **shared}
     match name:
         case "PMF":
@@ -70,9 +72,9 @@ def factor_method(name: str, n_components: int, max_iter: int) -> Factorization:
         case "dGRMD":
             return DGRMD(n_components, **shared)
         case "LGMD":
-            return LGMD(n_components, **learned)
+            return LGMD(n_components, sample_graph=EvidenceGraph(order=False), **learned)
         case "LGMD+":
-            return LGMDPlus(n_components, **learned)
+            return LGMDPlus(n_components, sample_graph=LaplacianGraph(order=False), **learned)
     raise ValueError(f"no method is called {name!r}")
 
 

@@ -120,6 +120,8 @@ class Laplacian(Experiment):
             feature_graph=family,
             noise=noise,
             missing=missing,
+            # Graphs are to be found in the values, not in the order in which blocks were drawn.
+            shuffle=family == "blocks",
             random_state=seed,
         )
 

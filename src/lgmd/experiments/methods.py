@@ -12,16 +12,30 @@ from lgmd._typing import FloatArray
 from lgmd.estimators import DGRMD, LGMD, PMF, LGMDPlus
 from lgmd.estimators.factorization import Factorization
 from lgmd.exceptions import ConvergenceWarning
-from lgmd.graphs import ThresholdGraph
+from lgmd.graphs import EvidenceGraph, LaplacianGraph, ThresholdGraph
 from lgmd.tuning import tune
 
-__all__ = ["DEFAULTS", "TUNED", "default_method", "fit", "penalties", "principal_components", "tuned_method"]
+__all__ = [
+    "DEFAULTS",
+    "TUNED",
+    "UNORDERED",
+    "default_method",
+    "fit",
+    "penalties",
+    "principal_components",
+    "tuned_method",
+]
 
 TUNED = ("PMF", "dGRMD", "LGMD, MAP")
 """Methods by MAP whose penalties are chosen on held-out entries, as the paper does."""
 
 DEFAULTS = ("LGMD", "LGMD+")
 """Methods that run as they come, by variational inference; nothing is tuned."""
+
+UNORDERED = ("LGMD, no order", "LGMD+, no order")
+"""The same, but that nobody asks for the order of rows and columns."""
+
+_GRAPHS = ("sample_graph", "feature_graph")
 
 
 def tuned_method(name: str, n_components: int, **settings: Any) -> Factorization:
@@ -34,9 +48,7 @@ def tuned_method(name: str, n_components: int, **settings: Any) -> Factorization
             return DGRMD(n_components, **settings)
         case "LGMD, MAP":
             # The paper's closed form, with the share of edges held fixed.
-            return LGMD(
-                n_components, **{"sample_graph": ThresholdGraph(), "feature_graph": ThresholdGraph()} | settings
-            )
+            return LGMD(n_components, **dict.fromkeys(_GRAPHS, ThresholdGraph()) | settings)
         case "GRMD-real, MAP":
             return LGMD(n_components, **settings)
     raise ValueError(f"no method is called {name!r}")
@@ -44,7 +56,12 @@ def tuned_method(name: str, n_components: int, **settings: Any) -> Factorization
 
 def default_method(name: str, n_components: int, **settings: Any) -> Factorization:
     """A method as it comes."""
-    return {"LGMD": LGMD, "LGMD+": LGMDPlus, "GRMD-real": LGMD}[name](n_components, **settings)
+    match name:
+        case "LGMD, no order":
+            settings = dict.fromkeys(_GRAPHS, EvidenceGraph(order=False)) | settings
+        case "LGMD+, no order":
+            settings = dict.fromkeys(_GRAPHS, LaplacianGraph(order=False)) | settings
+    return (LGMDPlus if name.startswith("LGMD+") else LGMD)(n_components, **settings)
 
 
 def penalties(

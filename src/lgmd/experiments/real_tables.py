@@ -18,7 +18,7 @@ import numpy as np
 from lgmd._typing import Array, FloatArray
 from lgmd.estimators.factorization import Factorization
 from lgmd.experiments.base import Cell, Experiment, Row, Section
-from lgmd.experiments.methods import DEFAULTS, TUNED, default_method, fit, penalties, tuned_method
+from lgmd.experiments.methods import DEFAULTS, TUNED, UNORDERED, default_method, fit, penalties, tuned_method
 from lgmd.metrics import rmse
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "TASKS", "RealTable", "cut", "damaged"]
 
-METHODS = (*TUNED, *DEFAULTS)
+METHODS = (*TUNED, *DEFAULTS, *UNORDERED)
 TASKS = ("denoising", "completion")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lgmd.experiments.base import Section
 from lgmd.experiments.figures import draw_curves, new_figure, save_figure
-from lgmd.experiments.methods import DEFAULTS
+from lgmd.experiments.methods import DEFAULTS, TUNED
 from lgmd.experiments.real_tables import METHODS, TASKS, RealTable
 from lgmd.experiments.summaries import mean_table, paired_table
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["write_sections"]
 
-_RIVALS = ("PMF", "dGRMD", "LGMD, MAP")
 _AXES = {"denoising": "noise / sd of the table", "completion": "share of remaining entries"}
 _MEASURES = {
     "denoising": "RMSE against the table as it was before noise was added (E2), against the noise relative to the "
@@ -37,7 +36,8 @@ def write_sections(experiment: RealTable, results: pd.DataFrame, folder: Path) -
             "its own noise or its own gaps. PMF, dGRMD and LGMD by MAP have their penalty chosen by "
             f"Bayesian optimisation with {experiment.n_trials} trials on held-out entries of the first repetition's "
             "table, noise and gaps included; hidden entries and entries without noise are never seen. LGMD and LGMD+ "
-            "run with their defaults, by variational inference, and nothing is tuned.\n\n"
+            "run with their defaults, by variational inference, and nothing is tuned; where a line says *no order*, "
+            "they do not see in which order rows and columns stand.\n\n"
             "The paper shows its results as curves without numbers; it states that LGMD and LGMD+ are below PMF and "
             "dGRMD at every noise level and every share, and that LGMD+ is the lowest.",
             figures=(_curves(experiment, results, folder),),
@@ -52,9 +52,8 @@ def _curves(experiment: RealTable, results: pd.DataFrame, folder: Path) -> str:
     figure, panels = new_figure(2)
     for panel, task in zip(panels, TASKS, strict=True):
         chosen = results[results["task"] == task]
-        draw_curves(
-            panel, chosen, "level", "rmse", METHODS, x_label=_AXES[task], y_label=f"RMSE of {task}, {experiment.unit}"
-        )
+        y_label = f"RMSE of {task}, {experiment.unit}"
+        draw_curves(panel, chosen, "level", "rmse", (*TUNED, *DEFAULTS), x_label=_AXES[task], y_label=y_label)
         panel.set_title(f"({'ab'[TASKS.index(task)]}) {task}", fontsize=10)
     return save_figure(figure, folder, f"{experiment.name}_rmse")
 
@@ -104,7 +103,7 @@ def _paired(rows: pd.DataFrame) -> pd.DataFrame:
 
     tables = []
     for method in DEFAULTS:
-        table = paired_table(rows, "rmse", "level", method, _RIVALS, ["repetition"])
+        table = paired_table(rows, "rmse", "level", method, TUNED, ["repetition"])
         against = f"{method} against"
         table.insert(0, "compared", [f"{against} {rival}" for rival in table.pop(against)])
         tables.append(table)

@@ -45,7 +45,7 @@ class _Convex:
 
 
 def _convex_step(factor: FloatArray, previous: _Convex) -> _Convex:
-    return _Convex(LaplacianGraph().learn(FactorMoments(factor), previous.estimate))
+    return _Convex(LaplacianGraph(order=False).learn(FactorMoments(factor), previous.estimate))
 
 
 def _printed_methods(table: FloatArray) -> dict[str, tuple[tuple[Any, Any], GraphStep]]:

@@ -20,6 +20,10 @@ from lgmd.observed import Observed
 __all__ = ["FactorMoments", "GraphEstimate", "GraphLearner", "Side", "graph_over"]
 
 
+# A direction this much smaller than the largest is round-off, also in single precision.
+_ROUND_OFF = 1e-6
+
+
 class Side(NamedTuple):
     """The words for one side of the table, for messages."""
 
@@ -106,6 +110,15 @@ class FactorMoments:
         """Number of columns that say something."""
         return float(self.mean.shape[1]) if self.effective_columns is None else self.effective_columns
 
+    @property
+    def n_directions(self) -> int:
+        """Number of directions in which rows differ from zero by more than round-off."""
+        n, k = self.mean.shape
+        mean = self.mean.astype(np.float64)
+        products = mean.T @ mean if k <= n else mean @ mean.T
+        lengths: FloatArray = np.sqrt(np.maximum(np.linalg.eigvalsh(products), 0.0))
+        return int(np.count_nonzero(lengths > _ROUND_OFF * lengths[-1]))
+
     def centred(self) -> FactorMoments:
         """The same about the mean row: what all rows have in common makes no two of them neighbours.
 
@@ -115,6 +128,17 @@ class FactorMoments:
         if not known.any():
             return self
         return replace(self, mean=np.where(known[:, None], self.mean - self.mean[known].mean(axis=0), 0.0))
+
+    def columns(self, chosen: IntArray) -> FactorMoments:
+        """The same of some columns of rows that no graph joins yet."""
+        share = len(chosen) / self.mean.shape[1]
+        return replace(
+            self,
+            mean=np.ascontiguousarray(self.mean[:, chosen]),
+            variance=None if self.variance is None else share * self.variance,
+            effective_columns=None if self.effective_columns is None else share * self.effective_columns,
+            cross=None,
+        )
 
     def cross_covariance(self, rows: IntArray, others: IntArray) -> FloatArray:
         """Posterior covariance of rows ``rows[m]`` and ``others[m]``, summed over their columns, (m,).

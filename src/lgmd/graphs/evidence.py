@@ -15,15 +15,16 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse
 
-from lgmd._typing import Array, FloatArray, IntArray
+from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
 from lgmd._validation import as_symmetric, check_integer
 from lgmd.exceptions import InvalidParameterError
 from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side
 from lgmd.graphs.candidates import candidate_pairs, check_candidates
 from lgmd.graphs.neighborhoods import ALL_ROWS, Agreement, Neighborhoods, NeighborhoodSearch, equal_columns
-from lgmd.graphs.parameters import check_finite
-from lgmd.graphs.prior import PriorGraph, given_edges
-from lgmd.graphs.strength import WeightedGraph, best_ratio, scaled
+from lgmd.graphs.order import WORTH, Chain, order_of_rows
+from lgmd.graphs.parameters import check_finite, check_flag
+from lgmd.graphs.prior import given_edges, trusted
+from lgmd.graphs.strength import WeightedGraph, best_ratio, log_bounds, scaled
 from lgmd.linalg.logdet import Spectrum, log_determinant
 from lgmd.linalg.marginals import marginal_variances
 from lgmd.observed import Observed
@@ -38,15 +39,19 @@ _NEIGHBORS = (1, 2, 3, 5, 8)
 _PARTS, _PARTS_OF_MANY, _SOME_ROWS = 10, 5, 1000
 
 # Directions in which rows have to differ: on a line any two are alike or opposite, and in a plane one column says most
-# of what the other does. A direction this much smaller than the largest is round-off, also in single precision.
-_FEWEST, _ROUND_OFF = 3, 1e-6
+# of what the other does.
+_FEWEST = 3
 
 # Correlation in columns not looked at, as it is and in standard errors, below which there is no graph.
 _WEAKEST, _DEVIATIONS = 0.12, 3.0
 
+# Nats that the order has to add to each number of a factor where neighbours were found, as much as a correlation of 0.3
+# does: it joins rows that nobody found to be alike.
+_ORDER_WORTH = 0.05
+
 
 class _Finding(NamedTuple):
-    """A graph, how alike its neighbours are thought to be, and what that explains of a column, in nats."""
+    """A graph, how rough columns are thought to be over it, and what its best strength explains of one, in nats."""
 
     graph: WeightedGraph
     values: Spectrum
@@ -91,6 +96,10 @@ class EvidenceGraph(GraphLearner):
     prior : array-like or sparse matrix of shape (n, n), default=None
         A graph that is given, as for :class:`PriorGraph`, to which learned edges are added, each graph with a strength
         of its own; the model reports that of the given one.
+    order : bool, default=True
+        Whether the order of the rows is asked too, as a given graph would be that joins each row to the next: days
+        follow each other in most tables. An order that says nothing changes nothing. It is not asked where ``prior`` or
+        ``candidates`` are given.
     """
 
     # Factors that a graph has shaped confirm it.
@@ -100,9 +109,10 @@ class EvidenceGraph(GraphLearner):
     neighbors: int | str = "auto"
     candidates: Any = None
     prior: Any = None
+    order: bool = True
 
     def validate(self) -> None:
-        """Check ``fdr`` and ``neighbors``."""
+        """Check ``fdr``, ``neighbors`` and ``order``."""
         if not 0 < check_finite(self.fdr, "fdr") < 1:
             raise InvalidParameterError(f"fdr is a share of false edges, so it must be in (0, 1), but is {self.fdr}.")
         if isinstance(self.neighbors, str):
@@ -110,6 +120,7 @@ class EvidenceGraph(GraphLearner):
                 raise InvalidParameterError(f"neighbors must be 'auto' or an integer, but is {self.neighbors!r}.")
         else:
             check_integer(self.neighbors, "neighbors", minimum=1)
+        check_flag(self.order, "order")
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """No edge before a factor is known."""
@@ -120,20 +131,27 @@ class EvidenceGraph(GraphLearner):
         return GraphEstimate.identity(n)
 
     def learn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
-        """Find the best set of edges and its strength."""
+        """Find the best set of edges and its strength, beside a graph that is known beforehand if one is worth it."""
+        n = len(moments.mean)
         found = self._best(moments.centred())
         if self.prior is not None:
-            return self._beside_prior(found, moments, previous)
+            given = WeightedGraph.of_adjacency(as_symmetric(self.prior, "The prior graph"))
+            known = trusted(given, moments)
+        else:
+            given = Chain(n)
+            known = order_of_rows(moments) if self.order and self.candidates is None else GraphEstimate.identity(n)
         if found is None:
-            return GraphEstimate.identity(len(moments.mean))
-        return found.precision()
+            return known
+        if not known.n_edges:
+            return found.precision()
+        return _together(given, known, found, moments, is_order=self.prior is None)
 
     def _best(self, moments: FactorMoments) -> _Finding | None:
         n, k = moments.mean.shape
         sizes: tuple[int, ...] = _NEIGHBORS if self.neighbors == "auto" else (int(self.neighbors),)
         sizes = tuple(sorted({min(size, n - 1) for size in sizes if n > 1}))
         allowed = candidate_pairs(self.candidates, n)
-        if not sizes or (allowed is not None and not len(allowed[0])) or _rank(moments) < _FEWEST:
+        if not sizes or (allowed is not None and not len(allowed[0])) or moments.n_directions < _FEWEST:
             return None
         search = NeighborhoodSearch(moments, max(sizes), self.fdr, allowed)
         many = allowed is None and n > ALL_ROWS
@@ -148,29 +166,48 @@ class EvidenceGraph(GraphLearner):
         real = [finding for finding in findings if finding is not None and finding.gain > 0]
         return max(real, key=lambda finding: finding.gain, default=None)
 
-    def _beside_prior(self, found: _Finding | None, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
-        """Both graphs, each with the strength that suits it beside the other."""
-        alone = PriorGraph(self.prior).learn(moments, previous)
-        if found is None:
-            return alone
-        given = WeightedGraph.of_adjacency(as_symmetric(self.prior, "The prior graph"))
-        if not alone.n_edges:
-            return found.precision()
-        laplacians = (given.laplacian(), found.graph.laplacian())
-        roughness = np.array([given.roughness(moments.centred()), found.roughness])
-        identity = scipy.sparse.eye_array(given.n, format="csr")
 
-        def loss(log_ratios: FloatArray) -> float:
-            ratios = np.exp(log_ratios)
-            joint = scipy.sparse.csr_array(identity + ratios[0] * laplacians[0] + ratios[1] * laplacians[1])
-            return float(given.n * np.log1p(ratios @ roughness)) - log_determinant(joint).value
+def _together(
+    given: WeightedGraph, known: GraphEstimate, found: _Finding, moments: FactorMoments, *, is_order: bool
+) -> GraphEstimate:
+    """Both graphs, each with the strength that suits it beside the other, or one that the other adds nothing to.
 
-        first = np.log([alone.strength, found.ratio])
-        options = {"maxfev": 40, "xatol": 0.05, "fatol": 0.1}
-        ratios = np.exp(scipy.optimize.minimize(loss, first, method="Nelder-Mead", options=options).x)
-        joint = scipy.sparse.csr_array(identity + ratios[0] * laplacians[0] + ratios[1] * laplacians[1])
-        joint = scaled(joint, np.sqrt(marginal_variances(joint)))
-        return GraphEstimate(joint, log_determinant(joint).value, strength=float(ratios[0]))
+    How rough columns are over the given graph is said by the strength that it has alone, which knows how uncertain
+    they are. Of many rows the order, or the edges that were found, stays alone.
+    """
+    n, k = moments.mean.shape
+    roughness = np.array([given.roughness_of(known.strength), found.roughness])
+    if is_order and n > ALL_ROWS:
+        return known if given.gain(known.strength, roughness[0]) > found.gain else found.precision()
+    laplacians = (given.laplacian(), found.graph.laplacian())
+    identity = scipy.sparse.eye_array(n, format="csr")
+
+    def joint(ratios: FloatArray) -> SparseGraph:
+        return scipy.sparse.csr_array(identity + ratios[0] * laplacians[0] + ratios[1] * laplacians[1])
+
+    def loss(ratios: FloatArray) -> float:
+        return float(n * np.log1p(ratios @ roughness) - log_determinant(joint(ratios)).value) / 2
+
+    both = scipy.optimize.minimize(
+        lambda logs: loss(np.exp(logs)),
+        np.log([known.strength, found.ratio]),
+        method="Nelder-Mead",
+        bounds=[log_bounds(float(graph.degrees.mean())) for graph in (given, found.graph)],
+        options={"maxfev": 40, "xatol": 0.05, "fatol": 0.05},
+    )
+    # In nats a number of the factor, whose columns may repeat each other.
+    of_found, of_given = (
+        (loss(np.array(alone)) - both.fun) * moments.centred().n_directions / (n * k)
+        for alone in ((known.strength, 0.0), (0.0, found.ratio))
+    )
+    if of_found <= WORTH:
+        return known
+    if is_order and of_given <= _ORDER_WORTH:
+        return found.precision()
+    ratios = np.exp(both.x)
+    precision = joint(ratios)
+    precision = scaled(precision, np.sqrt(marginal_variances(precision)))
+    return GraphEstimate(precision, log_determinant(precision).value, strength=float(ratios[0]))
 
 
 def _judged(
@@ -214,10 +251,3 @@ def _finding(moments: FactorMoments, everything: Neighborhoods, chosen: Array, h
     values = graph.spectrum(rough=True)
     ratio, gain = best_ratio(n, values, roughness)
     return _Finding(graph, values, roughness, ratio, gain)
-
-
-def _rank(moments: FactorMoments) -> int:
-    """Number of directions in which rows differ by more than round-off."""
-    mean = moments.mean.astype(np.float64)
-    lengths: FloatArray = np.sqrt(np.maximum(np.linalg.eigvalsh(mean.T @ mean), 0.0))
-    return int(np.count_nonzero(lengths > _ROUND_OFF * lengths[-1]))

@@ -14,7 +14,7 @@ of the edges by a concave penalty, see :func:`laplacian_precision`.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -24,9 +24,10 @@ from lgmd._typing import FloatArray, IntArray, SparseGraph
 from lgmd._validation import check_integer, check_real
 from lgmd.exceptions import ConvergenceWarning, InvalidGraphError, InvalidParameterError
 from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side
-from lgmd.graphs.candidates import candidate_pairs, check_candidates
+from lgmd.graphs.candidates import candidate_pairs, chain, check_candidates
 from lgmd.graphs.covariances import as_covariance, refuse_indefinite
-from lgmd.graphs.parameters import check_positive
+from lgmd.graphs.order import prefers_order
+from lgmd.graphs.parameters import check_flag, check_positive
 from lgmd.linalg.cholesky import DENSE_LIMIT
 from lgmd.linalg.laplacian_likelihood import LaplacianSolution, fit_laplacian
 from lgmd.linalg.logdet import log_determinant
@@ -358,6 +359,10 @@ class LaplacianGraph(GraphLearner):
         Edges that may exist; see :mod:`lgmd.graphs.candidates`.
     n_neighbors : int, default=20
         Pairs looked at for each row where there are more than 1,500 nodes and no candidates.
+    order : bool, default=True
+        Whether the order of the rows is asked too: where rows that follow each other are alike, and edges between these
+        alone explain columns that were held out better than edges between any two rows, there are no others. It is not
+        asked where ``candidates`` are given.
     """
 
     rounds: ClassVar[int] = 3
@@ -366,14 +371,15 @@ class LaplacianGraph(GraphLearner):
     sparse: bool = False
     candidates: Any = None
     n_neighbors: int = 20
+    order: bool = True
 
     def validate(self) -> None:
-        """Check rho and n_neighbors; candidates are checked against the table by :meth:`start`."""
+        """Check the parameters but candidates, which are checked against the table by :meth:`start`."""
         if self.rho is not None:
             _check_rho(self.rho)
-        if not isinstance(self.sparse, bool | np.bool_):
-            raise InvalidParameterError(f"sparse must be True or False, but is {self.sparse!r}.")
+        check_flag(self.sparse, "sparse")
         check_integer(self.n_neighbors, "n_neighbors", minimum=1)
+        check_flag(self.order, "order")
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """No edge before a factor is known."""
@@ -382,6 +388,12 @@ class LaplacianGraph(GraphLearner):
 
     def learn(self, moments: FactorMoments, previous: GraphEstimate) -> LaplacianEstimate:
         """Solve the problem for the factor's correlations, from the previous graph on."""
+        if self.order and self.candidates is None:
+            anywhere = replace(self, order=False)
+            in_order = replace(anywhere, candidates=chain)
+            return (in_order if prefers_order(anywhere, in_order, moments, previous) else anywhere).learn(
+                moments, previous
+            )
         problem = self._problem(moments)
         point = problem.point(previous.precision)
         if problem.n > _EXACT_NODES:

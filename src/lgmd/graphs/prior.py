@@ -14,7 +14,7 @@ from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side, g
 from lgmd.graphs.strength import WeightedGraph, best_ratio, likeliest_ratio
 from lgmd.observed import Observed
 
-__all__ = ["PriorGraph", "given_edges"]
+__all__ = ["PriorGraph", "given_edges", "trusted"]
 
 # Nats by which a graph has to be better than none: a strength fitted to noise gains as much once in a thousand times.
 _WORTH = 5.0
@@ -51,20 +51,29 @@ class PriorGraph(GraphLearner):
 
     def learn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
         """The best strength for the factor."""
-        graph = WeightedGraph.of_adjacency(as_symmetric(self.adjacency, "The graph"))
-        # Factors that the data does not know cannot judge.
-        if not len(graph) or moments.sample_size < _KNOWN:
-            return GraphEstimate.identity(graph.n)
-        values = graph.spectrum()
-        if moments.variance is None:
-            # Rows about their mean have lost the one direction in which a graph without opposite nodes is flat.
-            freedom = graph.n - int(graph.weights.min() > 0)
-            ratio, gain = best_ratio(freedom, values, graph.roughness(moments.centred()))
-        else:
-            ratio, gain = likeliest_ratio(graph, values, moments)
-        if gain * moments.mean.shape[1] <= _WORTH:
-            return GraphEstimate.identity(graph.n)
-        return graph.precision(ratio, values)
+        return trusted(WeightedGraph.of_adjacency(as_symmetric(self.adjacency, "The graph")), moments)
+
+
+def trusted(graph: WeightedGraph, moments: FactorMoments, least: float = 0.0) -> GraphEstimate:
+    """A graph with the strength that a factor gives it; none where that gains little.
+
+    ``least`` is the gain, in nats for each number of the factor, with which a graph is worth its cost.
+    """
+    n, k = moments.mean.shape
+    # Factors that the data does not know cannot judge.
+    if not len(graph) or moments.sample_size < _KNOWN:
+        return GraphEstimate.identity(n)
+    values = graph.spectrum()
+    if moments.variance is None:
+        # Rows about their mean have lost the one direction in which a graph without opposite nodes is flat.
+        freedom = n - int(graph.weights.min() > 0)
+        ratio, gain = best_ratio(freedom, values, graph.roughness(moments.centred()))
+    else:
+        ratio, gain = likeliest_ratio(graph, values, moments)
+    # Columns that repeat others say nothing new.
+    if gain * moments.centred().n_directions <= max(_WORTH, least * n * k):
+        return GraphEstimate.identity(n)
+    return graph.precision(ratio, values)
 
 
 def given_edges(adjacency: Any, n: int, side: Side) -> SparseGraph:

@@ -23,7 +23,7 @@ from lgmd.linalg.conjugate_gradients import conjugate_gradients
 from lgmd.linalg.logdet import Spectrum, lanczos_log_determinant, spectrum
 from lgmd.linalg.marginals import marginal_variances
 
-__all__ = ["WeightedGraph", "best_ratio", "likeliest_ratio", "scaled"]
+__all__ = ["WeightedGraph", "best_ratio", "likeliest_ratio", "log_bounds", "scaled"]
 
 # Ratios beyond these, for a graph of mean degree one, are as good as none, or as rows that are one.
 _WEAKEST, _STRONGEST = 1e-4, 1e4
@@ -88,6 +88,17 @@ class WeightedGraph:
         rough = self.degrees @ squares - 2 * (self.weights @ moments.pair_moments(self.rows, self.columns))
         return float(rough / squares.sum())
 
+    def roughness_of(self, ratio: float) -> float:
+        """The roughness of a factor to which no other ratio suits better than this one."""
+        values = self.spectrum()
+        share = values.sum(values.nodes / (1 + ratio * values.nodes)) / self.n
+        return float(share / (1 - ratio * share))
+
+    def gain(self, ratio: float, roughness: float) -> float:
+        """What a ratio explains of a column, in nats."""
+        values = self.spectrum()
+        return float(values.sum(np.log1p(ratio * values.nodes)) - self.n * np.log1p(ratio * roughness)) / 2
+
     def spectrum(self, rough: bool = False) -> Spectrum:
         """Eigenvalues of the Laplacian, or a quadrature that stands for them, as for a rough look at any graph."""
         if rough:
@@ -111,6 +122,11 @@ def scaled(matrix: SparseGraph, factors: FloatArray) -> SparseGraph:
     return scipy.sparse.csr_array(by @ matrix @ by)
 
 
+def log_bounds(mean_degree: float) -> tuple[float, float]:
+    """Between which the logarithm of a ratio is looked for."""
+    return float(np.log(_WEAKEST / mean_degree)), float(np.log(_STRONGEST / mean_degree))
+
+
 def best_ratio(n: int, values: Spectrum, roughness: float) -> tuple[float, float]:
     """The ratio r of largest likelihood, zero where no graph is better, and its gain over that in nats a column.
 
@@ -124,7 +140,7 @@ def best_ratio(n: int, values: Spectrum, roughness: float) -> tuple[float, float
     mean_degree = values.sum(values.nodes) / n
     if not mean_degree > 0:
         return 0.0, 0.0
-    bounds = (np.log(_WEAKEST / mean_degree), np.log(_STRONGEST / mean_degree))
+    bounds = log_bounds(mean_degree)
     found = scipy.optimize.minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-3})
     # A strength at the lower end is none.
     if found.fun >= 0 or found.x < bounds[0] + 0.1:
@@ -168,8 +184,7 @@ def likeliest_ratio(graph: WeightedGraph, values: Spectrum, moments: FactorMomen
         fit = (fit + np.sum(common**2) / weight) / k
         return float(logdet + np.log(weight) - values.sum(logs) + n * np.log(scale) - fit) / 2
 
-    none, mean_degree = loss(0.0), float(graph.degrees.mean())
-    bounds = (np.log(_WEAKEST / mean_degree), np.log(_STRONGEST / mean_degree))
+    none, bounds = loss(0.0), log_bounds(float(graph.degrees.mean()))
     found = scipy.optimize.minimize_scalar(
         lambda log_ratio: loss(float(np.exp(log_ratio))) - none, bounds=bounds, method="bounded", options={"xatol": 0.2}
     )
