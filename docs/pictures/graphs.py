@@ -130,7 +130,7 @@ def compare_penalties() -> None:
 def error(family: str, name: str, inference: str, seed: int) -> float:
     """Error of one fit to a table half of which is hidden."""
     data = datasets.make_matrix_normal(
-        120, 90, 12, sample_graph=family, feature_graph=family, noise=0.5, missing=0.5, random_state=seed
+        120, 90, 12, sample_graph=family, feature_graph=family, noise=0.5, missing=0.5, shuffle=True, random_state=seed
     )
     chosen = {
         "sample_graph": learner(name, data.sample_precision),

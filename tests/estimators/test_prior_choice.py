@@ -146,7 +146,7 @@ def test_large_tables_have_a_prior_variance_for_each_column(monkeypatch):
     _, table = low_rank(10, 0, 0.3, 60, 40)
     model = PMF(20, inference="variational")
     assert np.ptp(model.fit(table).posterior_.samples.prior_variance) == 0
-    monkeypatch.setattr("lgmd.solver.variational_starter._SHARED_ENTRIES", 1000)
+    monkeypatch.setattr("lgmd.solver.variational_starter.SHARED_ENTRIES", 1000)
     assert np.ptp(model.fit(table).posterior_.samples.prior_variance) > 0
 
 

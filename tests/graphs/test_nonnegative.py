@@ -416,7 +416,7 @@ def test_a_large_graph_is_close_to_the_exact_one_on_its_candidates(rng, sparse, 
     moments = FactorMoments(np.vstack([autoregressive(n // 2, 20, rng), in_blocks(n // 2, 20, rng)]))
     learner = LaplacianGraph(rho=0.1, sparse=sparse, candidates=candidate_graphs.chain(n, lag=6))
     exact = learner.learn(moments, GraphEstimate.identity(n))
-    monkeypatch.setattr("lgmd.graphs.nonnegative._EXACT_NODES", 100)
+    monkeypatch.setattr("lgmd.graphs.nonnegative.EXACT_NODES", 100)
     sampled = learner.learn(moments, GraphEstimate.identity(n))
     # A concave penalty has many local minima, and the two ways end in different ones, a little apart.
     assert abs(sampled.objective - exact.objective) / n < (0.02 if sparse else 0.003)
@@ -431,7 +431,7 @@ def test_neighbours_as_candidates_cost_little(rng, monkeypatch):
     n = 400
     moments = FactorMoments(in_blocks(n, 20, rng))
     exact = LaplacianGraph().learn(moments, GraphEstimate.identity(n))
-    monkeypatch.setattr("lgmd.graphs.nonnegative._EXACT_NODES", 100)
+    monkeypatch.setattr("lgmd.graphs.nonnegative.EXACT_NODES", 100)
     sampled = LaplacianGraph().learn(moments, GraphEstimate.identity(n))
     assert sampled.n_edges < exact.n_edges * 1.5
     # Both at unit scale, so that the objectives are of the same family of graphs.

@@ -220,6 +220,10 @@ class GraphLearner(ABC):
         """The graph given the factor; a learner that does not learn keeps the previous one."""
         return previous
 
+    def unproven(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
+        """A graph for held-out entries of the table to judge, where :meth:`learn` found none; none by default."""
+        return previous
+
     def validate(self) -> None:  # noqa: B027 - most learners have nothing to check
         """Raise ``InvalidParameterError`` where a parameter makes no sense."""
 

@@ -21,6 +21,7 @@ from lgmd.exceptions import InvalidParameterError
 from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side
 from lgmd.graphs.candidates import candidate_pairs, check_candidates
 from lgmd.graphs.neighborhoods import ALL_ROWS, Agreement, Neighborhoods, NeighborhoodSearch, equal_columns
+from lgmd.graphs.nonnegative import EXACT_NODES, LaplacianGraph
 from lgmd.graphs.order import WORTH, Chain, order_of_rows
 from lgmd.graphs.parameters import check_finite, check_flag
 from lgmd.graphs.prior import given_edges, trusted
@@ -145,6 +146,12 @@ class EvidenceGraph(GraphLearner):
         if not known.n_edges:
             return found.precision()
         return _together(given, known, found, moments, is_order=self.prior is None)
+
+    def unproven(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
+        """The most likely graph without negative weights."""
+        if len(moments.mean) > EXACT_NODES or moments.centred().n_directions < _FEWEST:
+            return previous
+        return LaplacianGraph(candidates=self.candidates, order=False).learn(moments, previous)
 
     def _best(self, moments: FactorMoments) -> _Finding | None:
         n, k = moments.mean.shape

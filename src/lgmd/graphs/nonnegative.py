@@ -35,7 +35,7 @@ from lgmd.linalg.nearest_vectors import nearest_pairs
 from lgmd.linalg.sampled_laplacian_likelihood import fit_laplacian_by_sampling
 from lgmd.observed import Observed
 
-__all__ = ["LaplacianEstimate", "LaplacianGraph", "laplacian_precision"]
+__all__ = ["EXACT_NODES", "LaplacianEstimate", "LaplacianGraph", "laplacian_precision"]
 
 # The concave penalty in units of the ridge that a graph without edges has: where its slope is that of the plain one,
 # and where it bends.
@@ -44,8 +44,8 @@ _SAME_SLOPE, _BEND = 0.5, 0.05
 # Reweighted problems; they fall by less and less, and the graph hardly changes after the first ten.
 _MOST_REWEIGHTINGS = 50
 
-# Largest graph that a learner solves exactly: some seconds each time the graph is learned.
-_EXACT_NODES = 1500
+EXACT_NODES = 1500
+"""Largest graph that a learner solves exactly: some seconds each time the graph is learned."""
 
 # Gap a node, and largest relative violation, that a learner asks for: the factors change more than that.
 _LEARNING_TOL = 1e-4
@@ -396,7 +396,7 @@ class LaplacianGraph(GraphLearner):
             )
         problem = self._problem(moments)
         point = problem.point(previous.precision)
-        if problem.n > _EXACT_NODES:
+        if problem.n > EXACT_NODES:
             found = _sample(problem, point, self.sparse)
         else:
             exact = _solve_sparse if self.sparse else _solve
@@ -408,7 +408,7 @@ class LaplacianGraph(GraphLearner):
         pairs = candidate_pairs(self.candidates, n)
         if pairs is not None:
             correlations = moments.pair_correlations(*pairs)
-        elif n <= _EXACT_NODES:
+        elif n <= EXACT_NODES:
             pairs = np.triu_indices(n, 1)
             correlations = moments.correlations(np.arange(n))[pairs]
         else:

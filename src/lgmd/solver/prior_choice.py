@@ -18,7 +18,7 @@ import numpy as np
 from lgmd._typing import FloatArray
 from lgmd.solver.variational_state import VariationalState
 
-__all__ = ["FIRST_NOISE", "HELD_OUT", "NoiseBelief", "Trial", "better_shared"]
+__all__ = ["FIRST_NOISE", "HELD_OUT", "NoiseBelief", "Trial", "better_shared", "n_parts"]
 
 # Share of the variance that is noise at first.
 FIRST_NOISE = 0.1
@@ -119,9 +119,8 @@ def better_shared(trial: Trials, n_observed: int, *, may_hold_noise: bool) -> No
     belief : NoiseBelief or None
         None if each column should have a prior variance of its own.
     """
-    n_parts = min(_MOST_PARTS, 1 + int(_ENOUGH / max(1.0, HELD_OUT * n_observed)))
-    belief, gains = _best_belief(trial, n_parts, may_hold_noise=may_hold_noise), np.zeros(0)
-    for part in range(n_parts):
+    belief, gains = _best_belief(trial, n_parts(n_observed), may_hold_noise=may_hold_noise), np.zeros(0)
+    for part in range(n_parts(n_observed)):
         gains = np.append(gains, trial(None, part).losses - trial(belief, part).losses * (1 + _MARGIN))
         if abs(gains.sum()) > _CLEAR * float(np.linalg.norm(gains)):
             break
@@ -134,13 +133,18 @@ def better_shared(trial: Trials, n_observed: int, *, may_hold_noise: bool) -> No
     return replace(belief, unexplained=max(float(beyond.mean()), -_MOST_OF_IT * belief.level))
 
 
-def _best_belief(trial: Trials, n_parts: int, *, may_hold_noise: bool) -> NoiseBelief:
+def n_parts(n_observed: int) -> int:
+    """How many parts of the entries of a table are held out, one after the other."""
+    return min(_MOST_PARTS, 1 + int(_ENOUGH / max(1.0, HELD_OUT * n_observed)))
+
+
+def _best_belief(trial: Trials, most_parts: int, *, may_hold_noise: bool) -> NoiseBelief:
     """To learn the noise from the data alone, unless columns die so and less noise foresees more than anything else."""
     best = NoiseBelief()
     first, of_columns = trial(best, 0), trial(None, 0)
     if first.n_dead == 0 or not len(first.losses):
         return best
-    parts = range(min(n_parts, math.ceil(_ENOUGH_FOR_BELIEFS / len(first.losses))))
+    parts = range(min(most_parts, math.ceil(_ENOUGH_FOR_BELIEFS / len(first.losses))))
 
     def foresees_more(belief: NoiseBelief, other: NoiseBelief | None, standard_errors: float = 0.0) -> bool:
         of_belief = of_other = np.zeros(0)

@@ -32,6 +32,7 @@ from lgmd.factors import (
 from lgmd.factors.storage import pack_noise, pack_posterior, unpack_noise, unpack_posterior
 from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
 from lgmd.observed import Observed
+from lgmd.solver.graph_contest import with_unproven
 from lgmd.solver.problem import FEATURES, SAMPLES, Iteration
 from lgmd.solver.variational_starter import Starter
 from lgmd.solver.variational_state import WEAK, VariationalState, balanced, without_dead_columns
@@ -105,13 +106,13 @@ class VariationalInference:
 
     def learn_graphs(self, state: VariationalState, times_before: int) -> VariationalState:
         """The graphs anew from the second moments of the factors; the first edges of all start the factors anew."""
-        noise, graphs = state.noise, (state.sample_graph, state.feature_graph)
+        graphs = (state.sample_graph, state.feature_graph)
         if times_before < self.sample_learner.rounds:
-            moments = _moments(self.sample_half(graphs[0]), state.samples, state.features, noise)
-            graphs = (self.sample_learner.learn(moments, graphs[0]), graphs[1])
+            graphs = (self.sample_learner.learn(self.sample_moments(state), graphs[0]), graphs[1])
         if times_before < self.feature_learner.rounds:
-            moments = _moments(self.feature_half(graphs[1]), state.features, state.samples, noise.T)
-            graphs = (graphs[0], self.feature_learner.learn(moments, graphs[1]))
+            graphs = (graphs[0], self.feature_learner.learn(self.feature_moments(state), graphs[1]))
+        if times_before == 0:
+            graphs = with_unproven(self, state, graphs)
         if _n_edges(state.sample_graph, state.feature_graph) == 0 < _n_edges(*graphs):
             return self._restarted(state, graphs)
         return replace(state, sample_graph=graphs[0], feature_graph=graphs[1])
@@ -184,6 +185,14 @@ class VariationalInference:
             values["shared"],
             values["holds_noise"],
         )
+
+    def sample_moments(self, state: VariationalState) -> FactorMoments:
+        """What the learner of the rows' graph is shown."""
+        return _moments(self.sample_half(state.sample_graph), state.samples, state.features, state.noise)
+
+    def feature_moments(self, state: VariationalState) -> FactorMoments:
+        """What the learner of the columns' graph is shown."""
+        return _moments(self.feature_half(state.feature_graph), state.features, state.samples, state.noise.T)
 
     def sample_half(self, graph: GraphEstimate) -> VariationalHalf:
         """What the rows' posterior depends on."""

@@ -35,7 +35,7 @@ from lgmd.solver.variational_state import VariationalState
 if TYPE_CHECKING:
     from lgmd.solver.variational import VariationalInference
 
-__all__ = ["Starter"]
+__all__ = ["SHARED_ENTRIES", "Graphs", "Starter", "losses"]
 
 Graphs: TypeAlias = tuple[GraphEstimate, GraphEstimate]
 
@@ -46,8 +46,8 @@ _HELD = 10
 # Entries of a table with gaps on which starts are tried; larger tables are sampled.
 _SAMPLE_ENTRIES = 4_000_000
 
-# Entries up to which a shared prior variance is tried: with more, each column's own is known well.
-_SHARED_ENTRIES = 1_000_000
+SHARED_ENTRIES = 1_000_000
+"""Entries up to which a shared prior variance is tried: with more, each column's own is known well."""
 
 # Most iterations of each start before it is judged, and the change at which it is judged earlier.
 _TRIAL, _TRIAL_TOL = 40, 2e-4
@@ -80,12 +80,17 @@ class Starter:
                 return self._from_sample()
             return self._from_all()
 
+    def short_run(self, shared: bool, optimism: float) -> VariationalState:
+        """Where a short run leads, with one kind of prior and a belief about the noise."""
+        state = self._begin(["shared"])[0] if shared else self._of_columns()[1]
+        return self._tried(replace(state, noise=replace(state.noise, optimism=optimism)))[0]
+
     def _from_all(self) -> VariationalState:
         problem = self.problem
         if problem.prior == "shared":
             return self._begin(["shared"])[0]
         name, state = self._of_columns()
-        if problem.prior == "auto" and problem.data.n_observed <= _SHARED_ENTRIES:
+        if problem.prior == "auto" and problem.data.n_observed <= SHARED_ENTRIES:
             belief = self._shared_belief(name)
             if belief is not None:
                 return belief.imposed_on(self._begin(["shared"])[0])
@@ -119,7 +124,7 @@ class Starter:
             start = plain if belief is None else belief.imposed_on(shared)
             state, _ = starter._tried(start)
             rank = state.samples.rank
-            return Trial(_losses(state, held), starter._expected(state, held), rank, start.samples.rank - rank)
+            return Trial(losses(state, held), starter._expected(state, held), rank, start.samples.rank - rank)
 
         may_hold_noise = problem.noise.kind == "homoscedastic" and not problem.noise.by_entries
         return better_shared(trial, problem.data.n_observed, may_hold_noise=may_hold_noise)
@@ -209,15 +214,15 @@ class Starter:
         return VariationalState(samples, found.features, found.overall, noise, *graphs, found.shared)
 
 
-def _losses(state: VariationalState, held: HeldOut) -> FloatArray:
+def losses(state: VariationalState, held: HeldOut) -> FloatArray:
     """Squared errors of held-out entries, of which outliers count for no more than three standard deviations."""
     rows, columns = held.rows, held.columns
     mean = state.overall + state.samples.intercepts[rows] + state.features.intercepts[columns]
     mean = mean + np.einsum("ij,ij->i", state.X[rows], state.W[columns])
     squares = np.square(held.values - mean, dtype=np.float64)
     # The median of a squared standard normal variable is 0.455.
-    losses: FloatArray = np.minimum(squares, 9 * np.median(squares) / 0.455) if len(squares) else squares
-    return losses
+    most = 9 * float(np.median(squares)) / 0.455 if len(squares) else 0.0
+    return np.asarray(np.minimum(squares, most))
 
 
 def _flattened(start: VariationalStart, variance: float) -> VariationalStart:
