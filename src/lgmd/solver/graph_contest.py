@@ -15,7 +15,7 @@ import numpy as np
 from lgmd.factors import Intercepts
 from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
 from lgmd.observed import hold_out
-from lgmd.solver.prior_choice import HELD_OUT, n_parts
+from lgmd.solver.prior_choice import n_parts
 from lgmd.solver.variational_starter import SHARED_ENTRIES, Graphs, Starter, losses
 from lgmd.solver.variational_state import VariationalState
 
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = ["with_unproven"]
 
-# Entries that a table must have for those that are held out to say anything.
-_FEWEST_ENTRIES = 2000
+# Entries that a table must have for those that are held out to say anything, and the share that is in each part.
+_FEWEST_ENTRIES, _HELD_OUT = 2000, 0.1
 
-# Standard errors by which a graph has to foresee more, and at which no further part is asked.
-_WORTH, _CLEAR, _HOPELESS = 2.0, 4.0, -1.0
+# Standard errors by which a graph has to foresee more, and at which no further part is asked. Where there is no graph
+# the most likely one foresees less, by two or three of them.
+_WORTH, _CLEAR, _HOPELESS = 1.5, 3.0, -1.0
 
 
 def with_unproven(problem: VariationalInference, state: VariationalState, graphs: Graphs) -> Graphs:
@@ -56,16 +57,19 @@ def _foresees_more(
     problem: VariationalInference, intercepts: Intercepts, graphs: Graphs, like: VariationalState
 ) -> bool:
     """Whether offered graphs foresee held-out entries better, with the prior that a state has."""
+    # A complete table knows the bold start alone, also where entries are held out from it.
+    may_be_cautious = not problem.data.is_complete
+
+    def after_a_run(problem: VariationalInference, graphs: Graphs) -> VariationalState:
+        starter = Starter(problem, intercepts, graphs, 0)
+        return starter.short_run(shared=like.shared, optimism=like.noise.optimism, may_be_cautious=may_be_cautious)
+
     gains = np.zeros(0)
     for part in range(n_parts(problem.data.n_observed)):
-        kept, held = hold_out(problem.data, HELD_OUT, part)
+        kept, held = hold_out(problem.data, _HELD_OUT, part)
         of_part = replace(problem, data=kept)
-
-        def after_a_run(graphs: Graphs, of_part: VariationalInference = of_part) -> VariationalState:
-            return Starter(of_part, intercepts, graphs, 0).short_run(like.shared, like.noise.optimism)
-
-        plain = after_a_run(graphs)
-        shaped = after_a_run(_offered(of_part, plain, graphs))
+        plain = after_a_run(of_part, graphs)
+        shaped = after_a_run(of_part, _offered(of_part, plain, graphs))
         gains = np.append(gains, losses(plain, held) - losses(shaped, held))
         balance, error = float(gains.sum()), float(np.linalg.norm(gains))
         if balance >= _CLEAR * error or balance <= _HOPELESS * error:

@@ -80,9 +80,12 @@ class Starter:
                 return self._from_sample()
             return self._from_all()
 
-    def short_run(self, shared: bool, optimism: float) -> VariationalState:
+    def short_run(self, *, shared: bool, optimism: float, may_be_cautious: bool) -> VariationalState:
         """Where a short run leads, with one kind of prior and a belief about the noise."""
-        state = self._begin(["shared"])[0] if shared else self._of_columns()[1]
+        if shared or not may_be_cautious:
+            state = self._begin(["shared" if shared else "bold"])[0]
+        else:
+            state = self._of_columns()[1]
         return self._tried(replace(state, noise=replace(state.noise, optimism=optimism)))[0]
 
     def _from_all(self) -> VariationalState:

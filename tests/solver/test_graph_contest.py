@@ -1,0 +1,122 @@
+"""Graphs that the factors do not prove: kept where held-out entries speak for them, and nowhere else."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lgmd import LGMD
+from lgmd.datasets import make_matrix_normal
+from lgmd.factors import Intercepts, InterceptTerms, NoiseModel
+from lgmd.graphs import EvidenceGraph, GraphEstimate, GraphLearner, LaplacianGraph, NoGraph
+from lgmd.metrics import rmse
+from lgmd.observed import as_observed
+from lgmd.solver import graph_contest
+from lgmd.solver.variational import VariationalInference
+
+NONE = {"sample_graph": "none", "feature_graph": "none"}
+
+
+def n_edges(model):
+    return [int(graph.nnz - graph.shape[0]) // 2 for graph in (model.sample_graph_, model.feature_graph_)]
+
+
+def tables(family, seed, **settings):
+    return make_matrix_normal(120, 90, 12, sample_graph=family, feature_graph=family, random_state=seed, **settings)
+
+
+def test_a_map_that_no_column_can_prove_lowers_the_error():
+    data = tables("geometric", 0, noise=0.5, missing=0.5)
+    plain, model = LGMD(20, **NONE).fit(data.observed), LGMD(20).fit(data.observed)
+    # Learned edges are those of LGMD+ from factors that have not seen them.
+    assert min(n_edges(model)) > 200
+    assert np.isnan(model.sample_strength_)
+    assert model.sample_graph_.toarray()[~np.eye(120, dtype=bool)].max() <= 0
+    assert rmse(data.truth, model.reconstruct()) < 0.97 * rmse(data.truth, plain.reconstruct())
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("missing", [0.0, 0.5])
+def test_independent_rows_and_columns_get_none(seed, missing):
+    data = tables("none", seed, noise=1.0, missing=missing)
+    plain, model = LGMD(20, **NONE).fit(data.observed), LGMD(20).fit(data.observed)
+    assert n_edges(model) == [0, 0]
+    np.testing.assert_allclose(model.reconstruct(), plain.reconstruct(), atol=1e-10)
+
+
+def test_small_and_large_tables_are_not_asked(monkeypatch):
+    def never(*arguments):
+        raise AssertionError
+
+    monkeypatch.setattr(graph_contest, "_foresees_more", never)
+    small = make_matrix_normal(40, 40, 8, sample_graph="geometric", noise=0.5, random_state=0)
+    LGMD(8).fit(small.observed)
+    monkeypatch.setattr(graph_contest, "SHARED_ENTRIES", 5000)
+    large = make_matrix_normal(80, 80, 8, sample_graph="none", feature_graph="none", noise=1.0, random_state=0)
+    LGMD(8).fit(large.observed)
+
+
+def test_a_table_and_its_transpose_get_the_same_graphs():
+    data = tables("geometric", 1, noise=0.6, missing=0.3)
+    model, transposed = LGMD(15).fit(data.observed), LGMD(15).fit(data.observed.T)
+    assert min(n_edges(model)) > 0
+    # Weights near zero may end on either side of it.
+    assert n_edges(transposed) == pytest.approx(n_edges(model)[::-1], rel=0.02)
+    np.testing.assert_allclose(transposed.reconstruct().T, model.reconstruct(), atol=0.02 * data.truth.std())
+
+
+# The contest itself
+
+
+def problem_of(data, sample_learner, feature_learner):
+    table = as_observed(data / data.std())
+    problem = VariationalInference(
+        table,
+        12,
+        InterceptTerms.parse("none"),
+        sample_learner,
+        feature_learner,
+        NoiseModel("homoscedastic", "gaussian", 1e-10),
+    )
+    return problem, problem.start(Intercepts(0.0, *(np.zeros(n) for n in data.shape)), 0)
+
+
+class Offering(GraphLearner):
+    """Finds nothing and offers a graph."""
+
+    def __init__(self, graph):
+        self.graph = graph
+
+    def start(self, data, side):
+        return GraphEstimate.identity(data.shape[0])
+
+    def unproven(self, moments, previous):
+        return self.graph
+
+
+def test_true_graphs_that_are_offered_are_taken_and_wrong_ones_are_not():
+    data = make_matrix_normal(100, 80, 10, sample_graph="chain", feature_graph="none", noise=1.0, random_state=0)
+    right = GraphEstimate(data.sample_precision, float(np.linalg.slogdet(data.sample_precision.toarray())[1]))
+    order = np.random.default_rng(0).permutation(100)
+    wrong = replace(right, precision=right.precision[order][:, order])
+    for graph, is_taken in ((right, True), (wrong, False)):
+        problem, state = problem_of(data.noisy, Offering(graph), NoGraph())
+        none = (state.sample_graph, state.feature_graph)
+        taken, other = graph_contest.with_unproven(problem, state, none)
+        assert (taken is graph) == is_taken
+        assert other is none[1]
+
+
+def test_a_side_that_has_edges_keeps_them_and_noise_that_is_held_ends_it():
+    data = make_matrix_normal(100, 80, 10, sample_graph="geometric", feature_graph="none", noise=1.0, random_state=0)
+    problem, state = problem_of(data.noisy, EvidenceGraph(order=False), EvidenceGraph(order=False))
+    found = LaplacianGraph(order=False).learn(problem.sample_moments(state), state.sample_graph)
+    sides = (found, state.feature_graph)
+    assert graph_contest.with_unproven(problem, state, sides)[0] is found
+    assert graph_contest.with_unproven(problem, replace(state, holds_noise=True), sides) is sides
+
+
+def test_a_learner_offers_nothing_unless_it_says_so():
+    moments, previous = object(), GraphEstimate.identity(5)
+    assert NoGraph().unproven(moments, previous) is previous
+    assert LaplacianGraph().unproven(moments, previous) is previous
