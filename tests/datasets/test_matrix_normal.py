@@ -207,3 +207,5 @@ def test_shuffling_puts_the_same_table_in_another_order():
     for name, order in (("sample_precision", rows), ("feature_precision", columns)):
         expected = getattr(plain, name).toarray()[np.ix_(order, order)]
         np.testing.assert_array_equal(getattr(shuffled, name).toarray(), expected)
+    with pytest.raises(InvalidParameterError, match="shuffle must be True or False, but is 'no'"):
+        make_matrix_normal(shuffle="no")

@@ -10,7 +10,7 @@ from lgmd._validation import as_symmetric
 from lgmd.datasets._checks import as_generator, check_choice, check_count, check_real
 from lgmd.datasets._gaps import PATTERNS, draw_mask
 from lgmd.datasets.graphs import FAMILIES
-from lgmd.exceptions import InvalidGraphError
+from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 from lgmd.linalg.cholesky import TooEntangledError, factorize
 
 __all__ = ["MatrixNormalData", "make_matrix_normal"]
@@ -145,6 +145,8 @@ def make_matrix_normal(
     noise = check_real(noise, "noise", 0, np.inf, closed="left")
     missing = check_real(missing, "missing", 0, 1, closed="left", advice="Pass a share, such as 0.2 for 20 %.")
     missing_pattern = check_choice(missing_pattern, "missing_pattern", PATTERNS)
+    if not isinstance(shuffle, bool | np.bool_):
+        raise InvalidParameterError(f"shuffle must be True or False, but is {shuffle!r}.")
     rng = as_generator(random_state)
 
     A = _resolve_graph(sample_graph, n_samples, edge_density, rng, name="sample_graph", nodes="rows")

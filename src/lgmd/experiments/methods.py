@@ -59,9 +59,15 @@ def default_method(name: str, n_components: int, **settings: Any) -> Factorizati
     match name:
         case "LGMD, no order":
             settings = dict.fromkeys(_GRAPHS, EvidenceGraph(order=False)) | settings
+            return LGMD(n_components, **settings)
         case "LGMD+, no order":
             settings = dict.fromkeys(_GRAPHS, LaplacianGraph(order=False)) | settings
-    return (LGMDPlus if name.startswith("LGMD+") else LGMD)(n_components, **settings)
+            return LGMDPlus(n_components, **settings)
+        case "LGMD+":
+            return LGMDPlus(n_components, **settings)
+        case "LGMD" | "GRMD-real":
+            return LGMD(n_components, **settings)
+    raise ValueError(f"no method is called {name!r}")
 
 
 def penalties(

@@ -50,6 +50,9 @@ _WEAKEST, _DEVIATIONS = 0.12, 3.0
 # does: it joins rows that nobody found to be alike.
 _ORDER_WORTH = 0.05
 
+# Nodes up to which a graph is offered that nothing proves: a tenth of a second each time.
+_MOST_UNPROVEN = 500
+
 
 class _Finding(NamedTuple):
     """A graph, how rough columns are thought to be over it, and what its best strength explains of one, in nats."""
@@ -83,6 +86,9 @@ class EvidenceGraph(GraphLearner):
     factor's uncertainty hides some of it; errors change little with it. Of the sets that pass, the one that explains
     most stays.
 
+    Where no set passes, the order of the rows may be a graph, see ``order``. Where that says nothing either, held-out
+    entries of the table are asked, see ``ask_entries``.
+
     Among more than 5000 rows only pairs that are certain on their own become edges, and held-out columns are asked
     about a thousand rows. Time is ``O(n^2 k)``, memory that of the edges.
 
@@ -100,7 +106,12 @@ class EvidenceGraph(GraphLearner):
     order : bool, default=True
         Whether the order of the rows is asked too, as a given graph would be that joins each row to the next: days
         follow each other in most tables. An order that says nothing changes nothing. It is not asked where ``prior`` or
-        ``candidates`` are given.
+        ``candidates`` are given, nor in tables with so many rows that their covariances would not fit beside it.
+    ask_entries : bool, default=True
+        Whether variational inference asks held-out entries, where nothing else was found, if the graph of
+        :class:`LaplacianGraph` is worth it. It is not asked where ``neighbors`` are given, on sides of more than 500
+        nodes, of factors with fewer than three columns, and in tables of fewer than 2,000 or more than a million
+        entries.
     """
 
     # Factors that a graph has shaped confirm it.
@@ -111,9 +122,10 @@ class EvidenceGraph(GraphLearner):
     candidates: Any = None
     prior: Any = None
     order: bool = True
+    ask_entries: bool = True
 
     def validate(self) -> None:
-        """Check ``fdr``, ``neighbors`` and ``order``."""
+        """Check the numbers and flags; ``candidates`` and ``prior`` are checked against the table by :meth:`start`."""
         if not 0 < check_finite(self.fdr, "fdr") < 1:
             raise InvalidParameterError(f"fdr is a share of false edges, so it must be in (0, 1), but is {self.fdr}.")
         if isinstance(self.neighbors, str):
@@ -122,6 +134,7 @@ class EvidenceGraph(GraphLearner):
         else:
             check_integer(self.neighbors, "neighbors", minimum=1)
         check_flag(self.order, "order")
+        check_flag(self.ask_entries, "ask_entries")
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """No edge before a factor is known."""
@@ -148,8 +161,9 @@ class EvidenceGraph(GraphLearner):
         return _together(given, known, found, moments, is_order=self.prior is None)
 
     def unproven(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
-        """The most likely graph without negative weights."""
-        if len(moments.mean) > EXACT_NODES or moments.centred().n_directions < _FEWEST:
+        """The most likely graph without negative weights, unless it is said how many neighbours a row has."""
+        is_asked = self.ask_entries and self.neighbors == "auto" and len(moments.mean) <= _MOST_UNPROVEN
+        if not is_asked or moments.centred().n_directions < _FEWEST:
             return previous
         return LaplacianGraph(candidates=self.candidates, order=False).learn(moments, previous)
 
@@ -184,7 +198,7 @@ def _together(
     """
     n, k = moments.mean.shape
     roughness = np.array([given.roughness_of(known.strength), found.roughness])
-    if is_order and n > ALL_ROWS:
+    if is_order and n > EXACT_NODES:
         return known if given.gain(known.strength, roughness[0]) > found.gain else found.precision()
     laplacians = (given.laplacian(), found.graph.laplacian())
     identity = scipy.sparse.eye_array(n, format="csr")
@@ -195,12 +209,14 @@ def _together(
     def loss(ratios: FloatArray) -> float:
         return float(n * np.log1p(ratios @ roughness) - log_determinant(joint(ratios)).value) / 2
 
+    first = np.log([known.strength, found.ratio])
+    lowest, highest = np.transpose([log_bounds(float(graph.degrees.mean())) for graph in (given, found.graph)])
+    simplex = np.clip(first - np.array([[0, 0], [1, 0], [0, 1]]), lowest, highest)
     both = scipy.optimize.minimize(
-        lambda logs: loss(np.exp(logs)),
-        np.log([known.strength, found.ratio]),
+        lambda logs: loss(np.exp(np.clip(logs, lowest, highest))),
+        first,
         method="Nelder-Mead",
-        bounds=[log_bounds(float(graph.degrees.mean())) for graph in (given, found.graph)],
-        options={"maxfev": 40, "xatol": 0.05, "fatol": 0.05},
+        options={"initial_simplex": simplex, "maxfev": 50, "xatol": 0.05, "fatol": 0.02},
     )
     # In nats a number of the factor, whose columns may repeat each other.
     of_found, of_given = (
@@ -211,7 +227,7 @@ def _together(
         return known
     if is_order and of_given <= _ORDER_WORTH:
         return found.precision()
-    ratios = np.exp(both.x)
+    ratios = np.exp(np.clip(both.x, lowest, highest))
     precision = joint(ratios)
     precision = scaled(precision, np.sqrt(marginal_variances(precision)))
     return GraphEstimate(precision, log_determinant(precision).value, strength=float(ratios[0]))

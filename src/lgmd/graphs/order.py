@@ -20,6 +20,10 @@ WORTH = 0.00125
 # One column of so many is held out to judge whether the order says more than anything else.
 _HELD_OUT = 4
 
+# A chain couples all rows, which takes time and memory. Of more rows than this the order has to explain as much as a
+# correlation of 0.3 does, and tables whose coupled covariances would have more numbers have none.
+_MANY, _WORTH_OF_MANY, _MOST_NUMBERS = 5000, 0.05, 50_000_000
+
 
 class Chain(WeightedGraph):
     """Each of ``n`` rows joined to the next."""
@@ -38,10 +42,10 @@ def order_of_rows(moments: FactorMoments) -> GraphEstimate:
 
     The order was not chosen by anybody who saw the factor, so that its likelihood is to be believed.
     """
-    n = len(moments.mean)
-    if n < 3 or not _follow_each_other(moments):
+    n, k = moments.mean.shape
+    if n < 3 or n * (k + 1) ** 2 > _MOST_NUMBERS or not _follow_each_other(moments):
         return GraphEstimate.identity(n)
-    return trusted(Chain(n), moments, WORTH)
+    return trusted(Chain(n), moments, WORTH if n <= _MANY else _WORTH_OF_MANY)
 
 
 def _follow_each_other(moments: FactorMoments) -> bool:
@@ -59,12 +63,12 @@ def prefers_order(
 ) -> bool:
     """Whether rows that follow each other are alike, and a learner that joins no others explains more.
 
-    Both learners are judged by columns that they have not seen. What was preferred once is so for good.
+    Both learners are judged by columns that they have not seen. A chain that was preferred once is so for good.
     """
-    k = moments.mean.shape[1]
+    n, k = moments.mean.shape
     if previous.n_edges:
         rows, columns = previous.precision.tocoo().coords
-        return bool(np.all(np.abs(rows - columns) <= 1))
+        return bool(np.all(np.abs(rows - columns) <= 1)) and 2 * previous.n_edges >= n
     if k < 2 or not order_of_rows(moments).n_edges:
         return False
     held = np.random.default_rng(0).permutation(k)[: max(1, k // _HELD_OUT)]

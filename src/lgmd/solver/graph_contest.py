@@ -7,14 +7,16 @@ graph and with it, each learned from the entries that were left.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lgmd._typing import FloatArray
 from lgmd.factors import Intercepts
 from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
-from lgmd.observed import hold_out
+from lgmd.observed import HeldOut, hold_out
 from lgmd.solver.prior_choice import n_parts
 from lgmd.solver.variational_starter import SHARED_ENTRIES, Graphs, Starter, losses
 from lgmd.solver.variational_state import VariationalState
@@ -31,6 +33,10 @@ _FEWEST_ENTRIES, _HELD_OUT = 2000, 0.1
 # the most likely one foresees less, by two or three of them.
 _WORTH, _CLEAR, _HOPELESS = 1.5, 3.0, -1.0
 
+# Which sides get what their learners offer.
+Sides = tuple[bool, bool]
+_ALONE: tuple[Sides, Sides] = ((True, False), (False, True))
+
 
 def with_unproven(problem: VariationalInference, state: VariationalState, graphs: Graphs) -> Graphs:
     """Graphs that were learned from a state; on sides without edges those that learners offer, if they are worth it.
@@ -40,48 +46,88 @@ def with_unproven(problem: VariationalInference, state: VariationalState, graphs
     """
     if state.holds_noise or not _FEWEST_ENTRIES <= problem.data.n_observed <= SHARED_ENTRIES:
         return graphs
-    offered = _offered(problem, state, graphs)
-    if all(mine is theirs for mine, theirs in zip(offered, graphs, strict=True)):
-        return graphs
+    empty = (graphs[0].n_edges == 0, graphs[1].n_edges == 0)
     intercepts = Intercepts(state.overall, state.samples.intercepts, state.features.intercepts)
     n, p = problem.data.shape
     if n < p:
         # Short runs depend on which side comes first: a table and its transpose are judged by the same ones.
-        is_better = _foresees_more(problem.T, intercepts.T, graphs[::-1], state)
+        chosen = _Contest(problem.T, intercepts.T, graphs[::-1], state).winner(empty[::-1])[::-1]
     else:
-        is_better = _foresees_more(problem, intercepts, graphs, state)
-    return offered if is_better else graphs
+        chosen = _Contest(problem, intercepts, graphs, state).winner(empty)
+    return _offered(problem, state, graphs, (chosen[0], chosen[1]))
 
 
-def _foresees_more(
-    problem: VariationalInference, intercepts: Intercepts, graphs: Graphs, like: VariationalState
-) -> bool:
-    """Whether offered graphs foresee held-out entries better, with the prior that a state has."""
-    # A complete table knows the bold start alone, also where entries are held out from it.
-    may_be_cautious = not problem.data.is_complete
+@dataclass(frozen=True, eq=False)
+class _Contest:
+    """Short runs on most of the entries, with the prior of a state and the graphs that were learned from it."""
 
-    def after_a_run(problem: VariationalInference, graphs: Graphs) -> VariationalState:
-        starter = Starter(problem, intercepts, graphs, 0)
-        return starter.short_run(shared=like.shared, optimism=like.noise.optimism, may_be_cautious=may_be_cautious)
+    problem: VariationalInference
+    intercepts: Intercepts
+    graphs: Graphs
+    like: VariationalState
 
-    gains = np.zeros(0)
-    for part in range(n_parts(problem.data.n_observed)):
-        kept, held = hold_out(problem.data, _HELD_OUT, part)
-        of_part = replace(problem, data=kept)
-        plain = after_a_run(of_part, graphs)
-        shaped = after_a_run(of_part, _offered(of_part, plain, graphs))
-        gains = np.append(gains, losses(plain, held) - losses(shaped, held))
-        balance, error = float(gains.sum()), float(np.linalg.norm(gains))
-        if balance >= _CLEAR * error or balance <= _HOPELESS * error:
-            break
-    return balance > _WORTH * error
+    def winner(self, empty: Sides) -> Sides:
+        """The sides whose offered graphs foresee held-out entries; of two, both, one or none."""
+        parts: list[_Part] = []
+        gains = {empty: np.zeros(0)}
+        for number in range(n_parts(self.problem.data.n_observed) if any(empty) else 0):
+            parts.append(self._part(number))
+            gains[empty] = np.append(gains[empty], parts[-1].gains(empty))
+            lead = _lead(gains[empty])
+            if lead >= _CLEAR or lead <= _HOPELESS:
+                break
+        if _lead(gains[empty]) <= _WORTH:
+            return False, False
+        if all(empty):
+            # What one side gains must not pay for what the other loses.
+            gains |= {alone: np.concatenate([part.gains(alone) for part in parts]) for alone in _ALONE}
+        return max(gains, key=lambda sides: float(gains[sides].sum()))
+
+    def _part(self, number: int) -> _Part:
+        kept, held = hold_out(self.problem.data, _HELD_OUT, number)
+        problem = replace(self.problem, data=kept)
+        # A complete table knows the bold start alone, also where entries are held out from it.
+        may_be_cautious = not self.problem.data.is_complete
+
+        def after_a_run(graphs: Graphs) -> VariationalState:
+            return Starter(problem, self.intercepts, graphs, 0).short_run(
+                shared=self.like.shared, optimism=self.like.noise.optimism, may_be_cautious=may_be_cautious
+            )
+
+        return _Part(problem, self.graphs, held, after_a_run, after_a_run(self.graphs))
 
 
-def _offered(problem: VariationalInference, state: VariationalState, graphs: Graphs) -> Graphs:
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A part of the entries that is held out, and where a run on the others leads."""
+
+    problem: VariationalInference
+    graphs: Graphs
+    held: HeldOut
+    after_a_run: Callable[[Graphs], VariationalState]
+    plain: VariationalState
+
+    def gains(self, sides: Sides) -> FloatArray:
+        """What squared errors of held-out entries fall by under the graphs of these sides; zeros if none is offered."""
+        # Columns that are about to die would hide what rows have in common.
+        state = self.problem.without_weak_columns(self.plain) or self.plain
+        offered = _offered(self.problem, state, self.graphs, sides)
+        if all(mine is theirs for mine, theirs in zip(offered, self.graphs, strict=True)):
+            return np.zeros(len(self.held.rows))
+        return losses(self.plain, self.held) - losses(self.after_a_run(offered), self.held)
+
+
+def _lead(gains: FloatArray) -> float:
+    """A sum of gains in standard errors."""
+    error = float(np.linalg.norm(gains))
+    return float(gains.sum()) / error if error > 0 else 0.0
+
+
+def _offered(problem: VariationalInference, state: VariationalState, graphs: Graphs, sides: Sides) -> Graphs:
     sample_graph, feature_graph = graphs
-    if not sample_graph.n_edges:
+    if sides[0]:
         sample_graph = _unproven(problem.sample_learner, problem.sample_moments(state), sample_graph)
-    if not feature_graph.n_edges:
+    if sides[1]:
         feature_graph = _unproven(problem.feature_learner, problem.feature_moments(state), feature_graph)
     return sample_graph, feature_graph
 

@@ -82,10 +82,9 @@ class Starter:
 
     def short_run(self, *, shared: bool, optimism: float, may_be_cautious: bool) -> VariationalState:
         """Where a short run leads, with one kind of prior and a belief about the noise."""
-        if shared or not may_be_cautious:
-            state = self._begin(["shared" if shared else "bold"])[0]
-        else:
-            state = self._of_columns()[1]
+        if not shared and may_be_cautious and not self._has_edges:
+            return self._of_columns()[1]
+        state = self._begin(["shared" if shared else "bold"])[0]
         return self._tried(replace(state, noise=replace(state.noise, optimism=optimism)))[0]
 
     def _from_all(self) -> VariationalState:
