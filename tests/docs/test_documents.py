@@ -33,7 +33,11 @@ def test_the_readme_examples_run(tmp_path, monkeypatch, capsys):
 
 
 def test_the_examples_of_graphs_run_and_show_what_the_text_says(tmp_path, monkeypatch, capsys):
-    strengths, limited, edges, solved = run(ROOT / "docs" / "choosing_a_graph.md", tmp_path, monkeypatch, capsys)
+    page = ROOT / "docs" / "choosing_a_graph.md"
+    orders, strengths, limited, edges, solved = run(page, tmp_path, monkeypatch, capsys)
+    (lower, all_edges), (higher, few) = re.findall(r"error (\S+), (\S+) %", orders)
+    assert float(lower) < float(higher)
+    assert float(all_edges) > 20 > 10 > float(few)
     true, wrong = (float(figure) for figure in re.findall(r"strength (\S+)", strengths))
     assert true > 10
     assert wrong == 0

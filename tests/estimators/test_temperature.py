@@ -54,7 +54,12 @@ def test_graphs_lower_the_error_of_completion(temperature):
 
 
 def test_the_posterior_needs_no_penalties_and_knows_its_error(temperature):
-    models = {"none": LGMD(20), "neighbours": DGRMD(20, inference="variational"), "learned": LGMD(20, **LEARNED)}
+    models = {
+        "none": LGMD(20, sample_graph="none", feature_graph="none"),
+        "neighbours": DGRMD(20, inference="variational"),
+        "learned": LGMD(20, **LEARNED),
+        "default": LGMD(20),
+    }
     for seen, observed in masks(temperature, 1):
         tuned = metrics.rmse(temperature[~seen], PMF(20, **PENALTIES).fit(observed).reconstruct()[~seen])
         errors = {}
@@ -67,6 +72,8 @@ def test_the_posterior_needs_no_penalties_and_knows_its_error(temperature):
         assert errors["none"] < tuned
         assert errors["learned"] < errors["none"]
         assert errors["neighbours"] < errors["none"]
+        # Days follow each other, and the default asks.
+        assert errors["default"] < 0.99 * min(errors[name] for name in errors if name != "default")
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
