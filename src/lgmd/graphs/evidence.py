@@ -46,20 +46,20 @@ _FEWEST = 3
 # Correlation in columns not looked at, as it is and in standard errors, below which there is no graph.
 _WEAKEST, _DEVIATIONS = 0.12, 3.0
 
-# Nats that the order has to add to each number of a factor where neighbours were found, as much as a correlation of 0.3
-# does: it joins rows that nobody found to be alike.
-_ORDER_WORTH = 0.05
-
 # Nodes up to which a graph is offered that nothing proves: a tenth of a second each time.
 _MOST_UNPROVEN = 500
 
 
 class _Finding(NamedTuple):
-    """A graph, how rough columns are thought to be over it, and what its best strength explains of one, in nats."""
+    """A graph, how rough columns are thought to be over it, and what its best strength explains of one, in nats.
+
+    ``held_out`` is how rough columns are in which its edges were not found.
+    """
 
     graph: WeightedGraph
     values: Spectrum
     roughness: float
+    held_out: float
     ratio: float
     gain: float
 
@@ -194,12 +194,17 @@ def _together(
     """Both graphs, each with the strength that suits it beside the other, or one that the other adds nothing to.
 
     How rough columns are over the given graph is said by the strength that it has alone, which knows how uncertain
-    they are. Of many rows the order, or the edges that were found, stays alone.
+    they are. The order joins rows that nobody found to be alike: where edges that were found explain more of columns in
+    which they were not found, these stay alone; and where they do not, of many rows the order stays alone.
     """
     n, k = moments.mean.shape
     roughness = np.array([given.roughness_of(known.strength), found.roughness])
+    as_rough = ((given.spectrum(), given.roughness(moments.centred())), (found.values, found.held_out))
+    of_given, of_found = (best_ratio(n, values, rough)[1] for values, rough in as_rough)
+    if is_order and of_given <= of_found:
+        return found.precision()
     if is_order and n > EXACT_NODES:
-        return known if given.gain(known.strength, roughness[0]) > found.gain else found.precision()
+        return known
     laplacians = (given.laplacian(), found.graph.laplacian())
     identity = scipy.sparse.eye_array(n, format="csr")
 
@@ -218,15 +223,9 @@ def _together(
         method="Nelder-Mead",
         options={"initial_simplex": simplex, "maxfev": 50, "xatol": 0.05, "fatol": 0.02},
     )
-    # In nats a number of the factor, whose columns may repeat each other.
-    of_found, of_given = (
-        (loss(np.array(alone)) - both.fun) * moments.centred().n_directions / (n * k)
-        for alone in ((known.strength, 0.0), (0.0, found.ratio))
-    )
-    if of_found <= WORTH:
+    gain = (loss(np.array([known.strength, 0.0])) - both.fun) * moments.centred().n_directions
+    if gain <= WORTH * n * k:
         return known
-    if is_order and of_given <= _ORDER_WORTH:
-        return found.precision()
     ratios = np.exp(np.clip(both.x, lowest, highest))
     precision = joint(ratios)
     precision = scaled(precision, np.sqrt(marginal_variances(precision)))
@@ -270,7 +269,7 @@ def _finding(moments: FactorMoments, everything: Neighborhoods, chosen: Array, h
     alike = held_out.correlation
     if moments.variance is not None:
         alike = (alike + 2 * inside.correlation) / 3
-    roughness = 2 * (1 - alike) * inside.squares / float(moments.squares().sum())
-    values = graph.spectrum(rough=True)
+    size = 2 * inside.squares / float(moments.squares().sum())
+    roughness, values = (1 - alike) * size, graph.spectrum(rough=True)
     ratio, gain = best_ratio(n, values, roughness)
-    return _Finding(graph, values, roughness, ratio, gain)
+    return _Finding(graph, values, roughness, (1 - held_out.correlation) * size, ratio, gain)

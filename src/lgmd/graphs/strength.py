@@ -94,11 +94,6 @@ class WeightedGraph:
         share = values.sum(values.nodes / (1 + ratio * values.nodes)) / self.n
         return float(share / (1 - ratio * share))
 
-    def gain(self, ratio: float, roughness: float) -> float:
-        """What a ratio explains of a column, in nats."""
-        values = self.spectrum()
-        return float(values.sum(np.log1p(ratio * values.nodes)) - self.n * np.log1p(ratio * roughness)) / 2
-
     def spectrum(self, rough: bool = False) -> Spectrum:
         """Eigenvalues of the Laplacian, or a quadrature that stands for them, as for a rough look at any graph."""
         if rough:
