@@ -46,15 +46,18 @@ def with_unproven(problem: VariationalInference, state: VariationalState, graphs
     """
     if state.holds_noise or not _FEWEST_ENTRIES <= problem.data.n_observed <= SHARED_ENTRIES:
         return graphs
-    empty = (graphs[0].n_edges == 0, graphs[1].n_edges == 0)
+    offered = _offered(problem, state, graphs, (graphs[0].n_edges == 0, graphs[1].n_edges == 0))
+    sides = (offered[0] is not graphs[0], offered[1] is not graphs[1])
+    if not any(sides):
+        return graphs
     intercepts = Intercepts(state.overall, state.samples.intercepts, state.features.intercepts)
     n, p = problem.data.shape
     if n < p:
         # Short runs depend on which side comes first: a table and its transpose are judged by the same ones.
-        chosen = _Contest(problem.T, intercepts.T, graphs[::-1], state).winner(empty[::-1])[::-1]
+        chosen = _Contest(problem.T, intercepts.T, graphs[::-1], state).winner(sides[::-1])[::-1]
     else:
-        chosen = _Contest(problem, intercepts, graphs, state).winner(empty)
-    return _offered(problem, state, graphs, (chosen[0], chosen[1]))
+        chosen = _Contest(problem, intercepts, graphs, state).winner(sides)
+    return (offered if chosen[0] else graphs)[0], (offered if chosen[1] else graphs)[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,19 +69,19 @@ class _Contest:
     graphs: Graphs
     like: VariationalState
 
-    def winner(self, empty: Sides) -> Sides:
+    def winner(self, offered: Sides) -> Sides:
         """The sides whose offered graphs foresee held-out entries; of two, both, one or none."""
         parts: list[_Part] = []
-        gains = {empty: np.zeros(0)}
-        for number in range(n_parts(self.problem.data.n_observed) if any(empty) else 0):
+        gains = {offered: np.zeros(0)}
+        for number in range(n_parts(self.problem.data.n_observed)):
             parts.append(self._part(number))
-            gains[empty] = np.append(gains[empty], parts[-1].gains(empty))
-            lead = _lead(gains[empty])
+            gains[offered] = np.append(gains[offered], parts[-1].gains(offered))
+            lead = _lead(gains[offered])
             if lead >= _CLEAR or lead <= _HOPELESS:
                 break
-        if _lead(gains[empty]) <= _WORTH:
+        if _lead(gains[offered]) <= _WORTH:
             return False, False
-        if all(empty):
+        if all(offered):
             # What one side gains must not pay for what the other loses.
             gains |= {alone: np.concatenate([part.gains(alone) for part in parts]) for alone in _ALONE}
         return max(gains, key=lambda sides: float(gains[sides].sum()))
