@@ -45,6 +45,12 @@ def tuned_map(data: datasets.MatrixNormalData, setting: dict[str, str], seed: in
     return error(model(min(PENALTIES, key=loss)), data)[0]
 
 
+def change(before: np.ndarray, after: np.ndarray) -> str:
+    """What a mean over tables changes by, with the standard error of the paired differences."""
+    shift = 100 * (after - before) / before.mean()
+    return f"{shift.mean():+.1f} ± {shift.std(ddof=1) / np.sqrt(len(shift)):.1f} %"
+
+
 def main(n_seeds: int = 10) -> list[str]:
     """Measure and return the lines of a table."""
     lines = [
@@ -76,10 +82,10 @@ def main(n_seeds: int = 10) -> list[str]:
                 recovered.append(edge_recovery(data.sample_precision, models[1].sample_graph_, (0.3,))[0])
             say(f"{family}, seed {seed}: {row}")
         for name, values in figures.items():
-            before, *after = np.mean(values, axis=0)
-            cells = [f"{each:.4f} | {100 * (each / before - 1):+.1f} %" for each in after]
+            before, *after = np.asarray(values).T
+            cells = [f"{each.mean():.4f} | {change(before, each)}" for each in after]
             cells += ["| "] * (2 - len(cells))
-            lines.append(f"| {family}, noise {noise} | {name} | {before:.4f} | {' | '.join(cells)} |")
+            lines.append(f"| {family}, noise {noise} | {name} | {before.mean():.4f} | {' | '.join(cells)} |")
         if recovered:
             lines.append(
                 f"| {family}, noise {noise} | strongest 30 % of the edges found | - "
