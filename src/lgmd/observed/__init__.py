@@ -8,7 +8,7 @@ questions, and ``.T`` swaps rows and columns at no cost, which is what lets one 
 from lgmd.observed.base import Observed
 from lgmd.observed.convert import as_observed
 from lgmd.observed.dense import DenseObserved
-from lgmd.observed.held_out import HeldOut, hold_out
+from lgmd.observed.held_out import HeldOut, hold_out, random_signs
 from lgmd.observed.sparse import SparseObserved
 
-__all__ = ["DenseObserved", "HeldOut", "Observed", "SparseObserved", "as_observed", "hold_out"]
+__all__ = ["DenseObserved", "HeldOut", "Observed", "SparseObserved", "as_observed", "hold_out", "random_signs"]

@@ -1,4 +1,4 @@
-"""Some entries put aside, to judge by."""
+"""Some entries put aside, to judge by, and signs of all of them, to see what follows a small change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lgmd._typing import Array, FloatArray, IntArray
 from lgmd.observed.base import Observed
 from lgmd.observed.sparse import SparseObserved
 
-__all__ = ["HeldOut", "hold_out"]
+__all__ = ["HeldOut", "hold_out", "random_signs"]
 
 
 @dataclass(frozen=True)
@@ -30,17 +30,26 @@ def hold_out(data: Observed, share: float, seed: int = 0) -> tuple[SparseObserve
     Which entries depends on the seed and on the table alone, not on its unit, nor on the order of its rows and columns,
     nor on which of the two is which: the same table, sorted otherwise or transposed, is split in the same places.
     """
-    entries = data.entries()
-    columns = entries.indices
-    rows = np.repeat(np.arange(data.shape[0]), np.diff(entries.indptr))
-    keys = _keys(entries.values, rows, columns, data.shape, seed)
+    values, rows, columns = _triplets(data)
+    keys = _keys(values, rows, columns, data.shape, seed)
     held = keys < np.uint64(share * 2.0**64)
     # Both are asked before either is answered: rows and columns are treated alike.
     lost = [_last_of_the_lost(places, n, keys, held) for places, n in zip((rows, columns), data.shape, strict=True)]
     held[np.concatenate(lost)] = False
     kept = ~held
-    table = scipy.sparse.csr_array((entries.values[kept], (rows[kept], columns[kept])), shape=data.shape)
-    return SparseObserved.from_csr(table), HeldOut(rows[held], columns[held], entries.values[held])
+    table = scipy.sparse.csr_array((values[kept], (rows[kept], columns[kept])), shape=data.shape)
+    return SparseObserved.from_csr(table), HeldOut(rows[held], columns[held], values[held])
+
+
+def random_signs(data: Observed, seed: int = 0) -> FloatArray:
+    """One or minus one for each entry, row by row, from the seed and the table alone as in :func:`hold_out`."""
+    keys = _keys(*_triplets(data), data.shape, seed)
+    return np.where(keys < np.uint64(1 << 63), 1.0, -1.0)
+
+
+def _triplets(data: Observed) -> tuple[FloatArray, IntArray, IntArray]:
+    entries = data.entries()
+    return entries.values, np.repeat(np.arange(data.shape[0]), np.diff(entries.indptr)), entries.indices
 
 
 def _keys(values: FloatArray, rows: IntArray, columns: IntArray, shape: tuple[int, int], seed: int) -> Array:

@@ -18,7 +18,7 @@ import numpy as np
 from lgmd._typing import FloatArray
 from lgmd.solver.variational_state import VariationalState
 
-__all__ = ["FIRST_NOISE", "HELD_OUT", "NoiseBelief", "Trial", "better_shared", "n_parts"]
+__all__ = ["FIRST_NOISE", "HELD_OUT", "NoiseBelief", "Trial", "Trials", "better_shared", "n_parts"]
 
 # Share of the variance that is noise at first.
 FIRST_NOISE = 0.1

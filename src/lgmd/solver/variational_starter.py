@@ -28,8 +28,9 @@ from lgmd.factors import (
 )
 from lgmd.graphs import GraphEstimate
 from lgmd.linalg.threads import blas_threads_worth
-from lgmd.observed import HeldOut, hold_out
-from lgmd.solver.prior_choice import FIRST_NOISE, HELD_OUT, NoiseBelief, Trial, better_shared
+from lgmd.observed import DenseObserved, HeldOut, hold_out
+from lgmd.solver.denoising_trials import ShortRun, denoising_trials
+from lgmd.solver.prior_choice import FIRST_NOISE, HELD_OUT, NoiseBelief, Trial, Trials, better_shared
 from lgmd.solver.variational_state import VariationalState
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Starter:
         if not shared and may_be_cautious and not self._has_edges:
             return self._of_columns()[1]
         state = self._begin(["shared" if shared else "bold"])[0]
-        return self._tried(replace(state, noise=replace(state.noise, optimism=optimism)))[0]
+        return self._tried(replace(state, noise=replace(state.noise, optimism=optimism))).state
 
     def _from_all(self) -> VariationalState:
         problem = self.problem
@@ -103,7 +104,7 @@ class Starter:
         if self.problem.data.is_complete or self._has_edges:
             return "bold", self._begin(["bold"])[0]
         bold, cautious = (self._tried(state) for state in self._begin(["bold", "cautious"]))
-        return ("bold", bold[0]) if bold[1] <= cautious[1] else ("cautious", cautious[0])
+        return ("bold", bold.state) if bold.loss <= cautious.loss else ("cautious", cautious.state)
 
     def _shared_belief(self, other: str) -> NoiseBelief | None:
         """The belief about noise with which a shared prior variance is better than another start; None if none is."""
@@ -113,6 +114,22 @@ class Starter:
             # Short runs depend on which side comes first: a table and its transpose are judged by the same ones.
             transposed = Starter(problem.T, self.intercepts.T, self.graphs[::-1], self.random_state)
             return transposed._shared_belief(other)
+        learns_one_variance = problem.noise.kind == "homoscedastic" and not problem.noise.by_entries
+        if isinstance(problem.data, DenseObserved) and learns_one_variance:
+            trials = denoising_trials(problem.data, self._on_complete)
+            return better_shared(trials, problem.data.n_observed, may_hold_noise=False)
+        return better_shared(self._foreseeing(other), problem.data.n_observed, may_hold_noise=learns_one_variance)
+
+    def _on_complete(self, belief: NoiseBelief | None, data: DenseObserved, n_iter: int | None) -> ShortRun:
+        """A short run with prior variances of each column or a belief, on a complete table."""
+        starter = replace(self, problem=replace(self.problem, data=data), random_state=0)
+        if belief is None:
+            return starter._tried(starter._begin(["bold"])[0], n_iter)
+        return starter._tried(belief.imposed_on(starter._begin(["shared"])[0]), n_iter)
+
+    def _foreseeing(self, other: str) -> Trials:
+        """Trials that are judged by entries held out from them; without a belief, of another start."""
+        problem = self.problem
 
         @cache
         def part(seed: int) -> tuple[Starter, list[VariationalState], HeldOut]:
@@ -124,12 +141,11 @@ class Starter:
         def trial(belief: NoiseBelief | None, seed: int) -> Trial:
             starter, (plain, shared), held = part(seed)
             start = plain if belief is None else belief.imposed_on(shared)
-            state, _ = starter._tried(start)
-            rank = state.samples.rank
-            return Trial(losses(state, held), starter._expected(state, held), rank, start.samples.rank - rank)
+            run = starter._tried(start)
+            expected = starter._expected(run.state, held)
+            return Trial(losses(run.state, held), expected, run.state.samples.rank, run.n_dead)
 
-        may_hold_noise = problem.noise.kind == "homoscedastic" and not problem.noise.by_entries
-        return better_shared(trial, problem.data.n_observed, may_hold_noise=may_hold_noise)
+        return trial
 
     def _expected(self, state: VariationalState, held: HeldOut) -> float:
         """What the posterior takes for the mean squared error of held-out entries, where it will be asked."""
@@ -171,16 +187,16 @@ class Starter:
     def _has_edges(self) -> bool:
         return any(graph.n_edges for graph in self.graphs)
 
-    def _tried(self, state: VariationalState) -> tuple[VariationalState, float]:
-        """The state after a short run, and its objective."""
-        iterate, loss = self.problem.prepare(state), math.inf
-        for _ in range(_TRIAL):
-            before = loss
+    def _tried(self, start: VariationalState, n_iter: int | None = None) -> ShortRun:
+        """A short run: until little changes, or for as many iterations as are asked for."""
+        iterate, state = self.problem.prepare(start), start
+        loss, count, settled = math.inf, 0, False
+        while count < (n_iter or _TRIAL) and not settled:
+            before, count = loss, count + 1
             state, terms = iterate(state)
             loss = sum(terms.values())
-            if before - loss <= _TRIAL_TOL * self.problem.size(terms):
-                break
-        return state, loss
+            settled = n_iter is None and before - loss <= _TRIAL_TOL * self.problem.size(terms)
+        return ShortRun(state, loss, count, start.samples.rank - state.samples.rank)
 
     def _from_sample(self) -> VariationalState:
         """From some rows of a large table, or some columns of a wide one, without their graph.
