@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import lgmd
 from lgmd import PMF
+from lgmd.experiments.methods import search
 
 # Even without a tolerance the bound stops rising after some hundred iterations: a large table makes these last.
 LONG = ("--model", "pmf", "-k", 20, "--tol", 0, "--max-iter", 100_000_000, "--held-out", 0, "--no-report")
@@ -151,3 +153,46 @@ def test_the_first_of_two_fits_is_gone_on_from(command, large_table, tmp_path, m
     assert command("fit", "t.npy", "-o", "fresh", *lean).code == 0
     one, two = (pd.read_csv(tmp_path / name / "held_out.csv") for name in ("out", "fresh"))
     pd.testing.assert_frame_equal(one, two, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["PMF", "LGMDPlus"])
+def test_an_interruption_ends_an_experiment(command, tmp_path, monkeypatch, name):
+    """Of a search that tunes a method, or of a fit with defaults: no figure may come from what was cut short."""
+    model = getattr(lgmd, name)
+    real = model.fit
+
+    def interrupted(self, *args, **options):
+        return real(self, *args, **options | {"callback": lambda _: os.kill(os.getpid(), signal.SIGINT)})
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model, "fit", interrupted)
+        ended = command("reproduce", "synthetic", "--quick", "--workers", 1, "--output", "out")
+    assert ended.code == 130
+    assert "the same command goes on" in ended.err
+    assert os.listdir(tmp_path / "out" / "synthetic-quick" / "cells") == []
+
+
+def test_a_search_that_is_cut_short_ends_an_experiment(large_table):
+    calls = []
+
+    class Interrupted(PMF):
+        def fit(self, *args, **options):
+            calls.append(self.sample_penalty)
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            return super().fit(*args, **options)
+
+    with pytest.raises(KeyboardInterrupt), pytest.warns(UserWarning, match="interrupted after 2 of 4 trials"):
+        search(Interrupted(3, "map", max_iter=3), large_table, 4, space="penalty", random_state=0)
+
+
+def test_an_interruption_ends_the_demonstration(command, tmp_path, monkeypatch):
+    real = PMF.fit
+
+    def interrupted(self, table):
+        return real(self, table, callback=lambda _: os.kill(os.getpid(), signal.SIGINT))
+
+    monkeypatch.setattr(PMF, "fit", interrupted)
+    ended = command("demo", "--output", "out")
+    assert ended.code == 130
+    assert os.listdir(tmp_path / "out") == []

@@ -157,7 +157,11 @@ def _quiet_fit(model: Factorization, table: FloatArray) -> Factorization:
     with warnings.catch_warnings():
         # Sixty iterations are plenty for a picture.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(table)
+        model.fit(table)
+    # A model ends its fit on Ctrl-C with what it has; here the demonstration is to end.
+    if model.status_ == "interrupted":
+        raise KeyboardInterrupt
+    return model
 
 
 def _error_table(models: dict[str, Factorization], errors: dict[str, float]) -> Table:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lgmd.cli._errors import Interrupted
 from lgmd.cli._groups import with_groups
 from lgmd.cli._talk import Talk
 from lgmd.experiments.registry import EXPERIMENTS, find_experiment
@@ -42,7 +43,13 @@ def reproduce(
     for each in EXPERIMENTS if name == "all" else [name]:
         kind = find_experiment(each)
         experiment = kind.quick() if quick else kind()
-        done = run(experiment, folder / (f"{each}-quick" if quick else each), workers=workers, console=console)
+        place = folder / (f"{each}-quick" if quick else each)
+        try:
+            done = run(experiment, place, workers=workers, console=console)
+        except KeyboardInterrupt:
+            raise Interrupted(
+                f"Interrupted. What is finished is in {place}; the same command goes on from there."
+            ) from None
         pages[each] = done.page
         lines.append(f"{experiment.title}: {done.page}")
     talk.outcome(lines, outcome="reproduced", pages=pages)

@@ -154,18 +154,17 @@ def _given_fixed(data: GraphCompletionData, size: Size) -> list[Prediction]:
 
 
 def _tuned(model: Factorization, data: GraphCompletionData, size: Size, space: dict[str, Any]) -> list[Prediction]:
-    from lgmd.experiments.methods import fit
-    from lgmd.tuning import tune, with_parameters
+    from lgmd.experiments.methods import fit, search
+    from lgmd.tuning import with_parameters
 
     ranks = sorted({max(1, size.n_components // share) for share in (1, 2, 4)})
-    found = tune(
+    found = search(
         model,
         data.train,
         size.n_trials,
         space=space | {"n_components": ranks},
         held_out=_HELD_OUT,
         n_splits=size.n_splits,
-        refit=False,
         random_state=size.seed,
     )
     best = with_parameters(model, found.best_params_)

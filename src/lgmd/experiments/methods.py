@@ -13,7 +13,7 @@ from lgmd.estimators import DGRMD, LGMD, PMF, LGMDPlus
 from lgmd.estimators.factorization import Factorization
 from lgmd.exceptions import ConvergenceWarning
 from lgmd.graphs import EvidenceGraph, LaplacianGraph, ThresholdGraph
-from lgmd.tuning import tune
+from lgmd.tuning import TuningResult, tune
 
 __all__ = [
     "DEFAULTS",
@@ -23,6 +23,7 @@ __all__ = [
     "fit",
     "penalties",
     "principal_components",
+    "search",
     "tuned_method",
 ]
 
@@ -79,15 +80,28 @@ def penalties(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = tune(model, table, n_trials, space="penalty", refit=False, random_state=seed).best_params_["penalty"]
+        found = search(model, table, n_trials, space="penalty", random_state=seed).best_params_["penalty"]
     return {"sample_penalty": found, "feature_penalty": found}
 
 
+def search(
+    model: Factorization, table: FloatArray | scipy.sparse.coo_array, n_trials: int, **options: Any
+) -> TuningResult:
+    """Tune without a last fit. A search that is interrupted would end with what it has; here the experiment ends."""
+    found = tune(model, table, n_trials, refit=False, **options)
+    if len(found.trials_) < n_trials:
+        raise KeyboardInterrupt
+    return found
+
+
 def fit(model: Factorization, table: FloatArray | scipy.sparse.coo_array) -> Factorization:
-    """Fit; a run that ends at its last iteration is as good as any here."""
+    """Fit; a run that ends at its last iteration is as good as any here, and one that is interrupted ends all."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(table)
+        model.fit(table)
+    if model.status_ == "interrupted":
+        raise KeyboardInterrupt
+    return model
 
 
 def principal_components(table: FloatArray, n_components: int) -> tuple[FloatArray, FloatArray]:
