@@ -1,6 +1,7 @@
 """Whether all factors of a side share one prior variance, and what is then believed of the noise.
 
-Short runs on most of the entries are judged by how well they foresee the rest.
+Short runs on most of the entries are judged by how well they foresee the rest, those on a complete table by how close
+they seem to come to the truth behind it (:mod:`lgmd.solver.denoising_trials`).
 
 Where there are hardly more entries than numbers to learn, a factorised posterior takes signal for noise: the weakest
 columns die that should live, or all of them together. A prior that believes in a little less noise saves the former,
@@ -86,7 +87,7 @@ class Trial:
     Attributes
     ----------
     losses : ndarray
-        Squared errors of the entries that were held out from it.
+        Squared errors of the entries that were held out from it, or what is estimated of them in a complete table.
     expected : float
         What the posterior takes for their mean.
     rank, n_dead : int

@@ -4,7 +4,8 @@ Three beginnings are known. The bold one takes a tenth of the variance for noise
 holds that for a while: columns then have to earn their place, as they should where data is thin. Of the two the better
 bound goes on; with a graph that joins the thin data the bold one is better, whatever the bound says. The third lets all
 factors of a side share one prior variance, so that weak columns live by the strong ones, which is right where columns
-are alike. Its bound is always lower, so entries that are held out from short runs decide.
+are alike. Its bound is always lower, so entries that are held out from short runs decide; in a complete table, where
+nothing is to be foreseen, an estimate of how far short runs end from the truth.
 """
 
 from __future__ import annotations
