@@ -64,33 +64,43 @@ def two_way_means(table: np.ndarray) -> np.ndarray:
     return means
 
 
-def fit_map(table: np.ndarray, rank: int, penalty: float, intercept: str) -> tuple[PMF, float]:
+def map_estimate(table: np.ndarray, rank: int, penalty: float, means_first: bool) -> tuple[np.ndarray, float]:
+    """All entries by PMF, with the library's intercepts or on a table whose means were removed, and the seconds."""
+    means = two_way_means(table) if means_first else np.zeros(table.shape)
     model = PMF(
         rank,
         inference="map",
         sample_penalty=penalty,
         feature_penalty=penalty,
-        intercept=intercept,
+        intercept="none" if means_first else "both",
         allow_empty=True,
     )
-    return model, fit_seconds(model, table)
+    seconds = fit_seconds(model, table - means)
+    return model.reconstruct() + means, seconds
 
 
-def tuned_map(table: np.ndarray, rng: np.random.Generator, intercept: str = "both") -> tuple[PMF, PMF, float]:
-    """PMF with rank and penalty chosen on held-out entries, the best of rank up to 20, and the seconds of all fits."""
+def tuned_map(
+    table: np.ndarray, rng: np.random.Generator, means_first: bool = False
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Estimates by PMF with the rank up to 20 and up to 40, and the penalty, that are best on held-out entries.
+
+    Also the seconds of all fits.
+    """
     held = np.isfinite(table) & (rng.random(table.shape) < 0.1)
     rest = np.where(held, np.nan, table)
     errors, total = {}, 0.0
-    for rank, penalty in product(RANKS, PENALTIES):
-        model, seconds = fit_map(rest, rank, penalty, intercept)
-        errors[rank, penalty] = rmse(table[held], model.reconstruct()[held])
+    for setting in product(RANKS, PENALTIES):
+        estimate, seconds = map_estimate(rest, *setting, means_first)
+        errors[setting] = rmse(table[held], estimate[held])
         total += seconds
-    rank, penalty = min(errors, key=errors.get)
+    best = min(errors, key=errors.get)
     smaller = min((setting for setting in errors if setting[0] <= 20), key=errors.get)
-    if penalty in (PENALTIES[0], PENALTIES[-1]):
-        say(f"the best penalty, {penalty:g}, lies at the edge of the grid")
-    best, seconds = fit_map(table, rank, penalty, intercept)
-    return best, fit_map(table, *smaller, intercept)[0], total + seconds
+    say(f"MAP, means {'removed first' if means_first else 'learned'}: rank and penalty {best}")
+    if best[1] in (PENALTIES[0], PENALTIES[-1]):
+        say("which lies at the edge of the grid")
+    of_smaller = map_estimate(table, *smaller, means_first)[0]
+    estimate, seconds = map_estimate(table, *best, means_first)
+    return of_smaller, estimate, total + seconds
 
 
 def gibbs(truth: np.ndarray, observed: np.ndarray) -> float:
@@ -134,19 +144,15 @@ def main(shares: tuple[float, ...] = SHARES, n_masks: int = 5) -> list[str]:
             hidden = truth[rows, columns]
             for name, setting in settings.items():
                 ours[name].append(judge(LGMD(allow_empty=True, **setting), table, rows, columns, hidden))
-            best, smaller_rank, seconds = tuned_map(table, np.random.default_rng([seed, 1]))
-            errors = [rmse(hidden, model.predict(rows, columns)) for model in (smaller_rank, best)]
-            means = two_way_means(table)
-            centred = tuned_map(table - means, np.random.default_rng([seed, 1]), intercept="none")[0]
-            errors.append(rmse(hidden, centred.predict(rows, columns) + means[rows, columns]))
+            *estimates, seconds = tuned_map(table, np.random.default_rng([seed, 1]))
+            estimates.append(tuned_map(table, np.random.default_rng([seed, 1]), means_first=True)[1])
+            errors = [rmse(hidden, estimate[rows, columns]) for estimate in estimates]
             tuned.append((*errors, seconds))
             if has_myfm:
                 sampled.append(gibbs(truth, observed))
             figures = ", ".join(f"{name} {each[-1].rmse:.3f}" for name, each in ours.items())
             say(
-                f"{percent(share)}, mask {seed}: {figures}, MAP up to 20 {errors[0]:.3f}, "
-                f"MAP rank {best.n_components} penalty {best.sample_penalty:g} {errors[1]:.3f}, "
-                f"means removed first rank {centred.n_components} {errors[2]:.3f}, "
+                f"{percent(share)}, mask {seed}: {figures}, MAP {', '.join(f'{each:.3f}' for each in errors)}, "
                 f"Gibbs {', '.join(f'{each:.3f}' for each in sampled[-1:])}"
             )
         plain, wide, given = (average(verdicts) for verdicts in ours.values())

@@ -88,10 +88,12 @@ def search(
     model: Factorization, table: FloatArray | scipy.sparse.coo_array, n_trials: int, **options: Any
 ) -> TuningResult:
     """Tune without a last fit. A search that is interrupted would end with what it has; here the experiment ends."""
-    found = tune(model, table, n_trials, refit=False, **options)
-    if len(found.trials_) < n_trials:
-        raise KeyboardInterrupt
-    return found
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "The search was interrupted", UserWarning)
+        try:
+            return tune(model, table, n_trials, refit=False, **options)
+        except UserWarning:
+            raise KeyboardInterrupt from None
 
 
 def fit(model: Factorization, table: FloatArray | scipy.sparse.coo_array) -> Factorization:

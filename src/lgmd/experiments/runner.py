@@ -7,9 +7,8 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,12 +121,16 @@ def _run_all(experiment: Experiment, cells: list[Cell], workers: int) -> Iterato
     if workers == 1 or len(cells) < 2:
         yield from (_run(experiment, cell) for cell in cells)
         return
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    from joblib.externals.loky import ProcessPoolExecutor  # type: ignore[import-untyped]
+
+    pool, ended = ProcessPoolExecutor(workers, timeout=None), False
     try:
         for future in as_completed([pool.submit(_run, experiment, cell) for cell in cells]):
             yield future.result()
+        ended = True
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        # A cell takes minutes: after an error or Ctrl-C nobody waits for those that are under way.
+        pool.shutdown(wait=True, kill_workers=not ended)
 
 
 def _run(experiment: Experiment, cell: Cell) -> tuple[Cell, list[Row], float]:

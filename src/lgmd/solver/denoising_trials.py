@@ -7,7 +7,7 @@ Stein's unbiased estimate of the squared error of estimates F is
 .. math:: |Y - F|^2 - N v + 2 v \sum_{ij} \partial F_{ij} / \partial Y_{ij},
 
 with v the variance of the noise. The sum is seen by changing all entries a little, with random signs (Ramani, Blu and
-Unser, 2008).
+Unser, 2008), while graphs are held.
 """
 
 from __future__ import annotations
@@ -84,11 +84,8 @@ def denoising_trials(
 
     @cache
     def noise_variance() -> float:
-        """The smaller of what the two kinds of prior leave unexplained: the other one has taken signal for noise."""
-        beliefs = (None, NoiseBelief())
-        free = [max(1.0, data.n_observed - float(following(belief, 0).sum())) for belief in beliefs]
-        squares = [float(np.sum(np.square(on_table(belief)[2], dtype=np.float64))) for belief in beliefs]
-        return min(left / entries for left, entries in zip(squares, free, strict=True))
+        """The smaller one of what runs with the two kinds of prior take for noise: the other has signal in it."""
+        return min(on_table(belief)[0].state.noise.level for belief in (None, NoiseBelief()))
 
     @cache
     def trial(belief: NoiseBelief | None, part: int) -> Trial:

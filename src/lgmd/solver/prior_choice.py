@@ -24,7 +24,7 @@ __all__ = ["FIRST_NOISE", "HELD_OUT", "NoiseBelief", "Trial", "Trials", "better_
 # Share of the variance that is noise at first.
 FIRST_NOISE = 0.1
 
-# Share of the entries that judge a short run. Parts are held out until they have more than enough entries, of small
+# Share of the entries that judge a short run. Parts are asked until they have more than enough entries, of small
 # tables up to so many.
 HELD_OUT = 0.05
 _ENOUGH, _MOST_PARTS = 2000, 5
@@ -32,7 +32,7 @@ _ENOUGH, _MOST_PARTS = 2000, 5
 # Held-out entries that are enough to choose between beliefs.
 _ENOUGH_FOR_BELIEFS = 600
 
-# Standard errors that settle the matter before all parts were held out. Errors of one row or column go together, so
+# Standard errors that settle the matter before all parts were asked. Errors of one row or column go together, so
 # that these are larger than they seem.
 _CLEAR = 4.0
 
@@ -104,12 +104,13 @@ Trials = Callable[[NoiseBelief | None, int], Trial]
 
 
 def better_shared(trial: Trials, n_observed: int, *, may_hold_noise: bool) -> NoiseBelief | None:
-    """The belief with which a shared prior variance foresees held-out entries better than one for each column.
+    """The belief with which a shared prior variance does better in short runs than one for each column.
 
     Parameters
     ----------
     trial : callable
-        Of a belief, or None for prior variances of each column, and the number of a part that is held out.
+        Of a belief, or None for prior variances of each column, and the number of a part: entries that are held out,
+        or a draw of signs in a complete table.
     n_observed : int
         Entries of the table.
     may_hold_noise : bool
@@ -135,7 +136,7 @@ def better_shared(trial: Trials, n_observed: int, *, may_hold_noise: bool) -> No
 
 
 def n_parts(n_observed: int) -> int:
-    """How many parts of the entries of a table are held out, one after the other."""
+    """How many parts of a table are asked at most, one after the other."""
     return min(_MOST_PARTS, 1 + int(_ENOUGH / max(1.0, HELD_OUT * n_observed)))
 
 

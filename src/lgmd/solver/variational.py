@@ -74,7 +74,7 @@ class VariationalInference:
         return True
 
     def start(self, intercepts: Intercepts, random_state: RandomState) -> VariationalState:
-        """The analytic solution of a complete table, or the start that foresees held-out entries best."""
+        """The start that does best in short runs; of a complete table without graphs, the analytic solution is one."""
         graphs = (
             self.sample_learner.start(self.data, SAMPLES),
             self.feature_learner.start(self.data.T, FEATURES),
