@@ -51,7 +51,7 @@ class ShortRun(NamedTuple):
 def denoising_trials(
     data: DenseObserved, run: Callable[[NoiseBelief | None, DenseObserved, int | None], ShortRun]
 ) -> Trials:
-    """Trials whose losses are those that Stein's estimate gives entries, but for the noise itself; parts are signs.
+    """Trials whose losses are what each entry adds to Stein's estimate; parts are draws of signs.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def denoising_trials(
     @cache
     def trial(belief: NoiseBelief | None, part: int) -> Trial:
         found, _, rest = on_table(belief)
-        losses = np.square(rest, dtype=np.float64) + 2 * noise_variance() * following(belief, part)
+        losses = np.square(rest, dtype=np.float64) + noise_variance() * (2 * following(belief, part) - 1)
         return Trial(losses.ravel(), 0.0, found.state.samples.rank, found.n_dead)
 
     return trial
