@@ -201,9 +201,9 @@ def _graphs(folder: Path) -> Section:
         panel.set_title(name, fontsize=10)
     return Section(
         "Graphs",
-        "Rows on a circle, those of a block side by side, an edge a line, blue where neighbours move together and orange where they move "
-        "apart; the stronger the edge, the darker the line. The learned graphs are of one table with blocks at noise "
-        "0.4.",
+        "Rows on a circle, those of a block side by side, an edge a line, blue where neighbours move together and "
+        "orange where they move apart; the stronger the edge, the darker the line. The learned graphs are of one table "
+        "with blocks at noise 0.4.",
         figures=(save_figure(figure, folder, "graphs"),),
     )
 
