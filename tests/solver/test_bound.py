@@ -380,7 +380,7 @@ def test_learners_are_shown_factors_at_unit_prior_variance(make_table, index, pa
 def test_learners_can_ask_for_the_covariance_of_rows_that_a_graph_joins(make_table, index):
     table = make_table(n=20, p=15, missing=0.5, noise=1.0)[index]
     learner, states = RecordingGraph(density=0.1), []
-    model = LGMD(3, sample_graph=learner, tol=1e-9)
+    model = LGMD(3, sample_graph=learner, prior="shared", tol=1e-9)
     model.fit(table, callback=lambda progress: states.append((progress.record.graph_step, progress.state)))
     steps = [position for position, (graph_step, _) in enumerate(states) if graph_step]
     moments, previous = learner.shown[-1]
