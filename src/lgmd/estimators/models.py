@@ -49,10 +49,10 @@ class LGMD(Factorization):
         share of gross errors besides. Variational only.
     prior : {"auto", "columns", "shared"}, default="auto"
         Whether each factor has a prior variance of its own, which finds the rank, or all factors of a side share one,
-        as in the paper, which keeps weak columns alive where columns are alike. ``"auto"`` takes
-        what foresees held-out entries better, or in a complete table what is estimated to be nearer to the truth, of
-        tables with up to a million entries; larger ones have a variance a column. Where columns die although held-out
-        entries want them, it also holds the noise at a level instead of learning it. Variational only.
+        as in the paper, which keeps weak columns alive where columns are alike. ``"auto"`` takes what foresees held-out
+        entries better, or in a complete table what is estimated to be nearer to the truth, where there are up to a
+        million entries; larger tables have a variance a column. Where columns die although held-out entries want them,
+        it also holds the noise at a level instead of learning it. Variational only.
     covariance : {"auto", "full", "diagonal"}, default="auto"
         With gaps, whether each row and column has a covariance matrix over its factors or only variances. ``"auto"`` is
         full while the matrices of all rows and columns hold no more than 300 million numbers. Rows that a graph joins
