@@ -15,17 +15,17 @@ def choice(columns, losses, *, rank=20, n_dead=0, n_observed=2000, may_hold_nois
 
     def trial(belief, part):
         asked.append((belief, part))
-        loss = columns if belief is None else losses[belief]
+        loss = columns if belief == "bold" else losses[belief]
         noise = 0.1 * np.random.default_rng(part).standard_normal(100)
         return Trial(np.maximum(loss * (1 + noise), 0), 0.3, rank, n_dead)
 
-    return better_shared(trial, n_observed, may_hold_noise=may_hold_noise), {belief for belief, _ in asked}
+    return better_shared(trial, "bold", n_observed, may_hold_noise=may_hold_noise), {belief for belief, _ in asked}
 
 
 def test_nothing_is_believed_while_all_columns_live():
     found, asked = choice(1.0, {LEARNED: 0.8})
     assert found == LEARNED
-    assert asked == {None, LEARNED}
+    assert asked == {"bold", LEARNED}
     assert choice(1.0, {LEARNED: 1.0})[0] is None
 
 
@@ -51,7 +51,7 @@ def test_little_time_is_spent_on_what_loses_anyway(rank):
     losses = {LEARNED: 1.0, **dict.fromkeys([OPTIMISTIC, *HELD], 2.0)}
     found, asked = choice(0.9, losses, n_dead=20 - rank, rank=rank)
     assert found is None
-    assert asked == {None, LEARNED, HELD[0]}
+    assert asked == {"bold", LEARNED, HELD[0]}
 
 
 def test_a_clear_case_needs_one_part():
@@ -59,7 +59,7 @@ def test_a_clear_case_needs_one_part():
 
     def trial(belief, part):
         parts.append(part)
-        return Trial(np.full(500, 1.0 if belief is None else 0.5), 1.0, 20, 0)
+        return Trial(np.full(500, 1.0 if belief == "bold" else 0.5), 1.0, 20, 0)
 
-    assert better_shared(trial, 10_000, may_hold_noise=True) == LEARNED
+    assert better_shared(trial, "bold", 10_000, may_hold_noise=True) == LEARNED
     assert set(parts) == {0}

@@ -14,7 +14,7 @@ from lgmd.solver.variational import VariationalInference
 from lgmd.solver.variational_starter import Starter
 
 NONE = {"sample_graph": "none", "feature_graph": "none"}
-BELIEFS = (None, NoiseBelief())
+BELIEFS = ("bold", NoiseBelief())
 
 
 def starter(values, rank):
@@ -43,7 +43,7 @@ def test_signs_see_the_divergence(belief):
         changed[place] += step
         moved = first._on_complete(belief, DenseObserved(changed), base.n_iter).state
         exact += (estimates(moved) - estimates(base.state))[place] / step
-    trials = denoising_trials(DenseObserved(values), first._on_complete)
+    trials = denoising_trials(DenseObserved(values), first._on_complete, BELIEFS)
 
     left = np.sum((values - estimates(base.state)) ** 2)
     variance = min(first._on_complete(each, DenseObserved(values), None).state.noise.level for each in BELIEFS)
@@ -61,7 +61,7 @@ def test_the_estimate_is_right_on_average(belief):
             40, 30, 4, sample_graph="none", feature_graph="none", noise=0.7, random_state=seed
         )
         first = starter(data.noisy, 6)
-        trial = denoising_trials(DenseObserved(data.noisy), first._on_complete)(belief, 0)
+        trial = denoising_trials(DenseObserved(data.noisy), first._on_complete, BELIEFS)(belief, 0)
         state = first._on_complete(belief, DenseObserved(data.noisy), None).state
         wrong.append((trial.losses.mean() - np.mean((estimates(state) - data.truth) ** 2)) / data.noise_variance)
     assert abs(np.mean(wrong)) < 3 * np.std(wrong, ddof=1) / np.sqrt(len(wrong)) + 0.02

@@ -77,7 +77,8 @@ def test_small_and_large_tables_are_not_asked(monkeypatch):
 
 def test_a_table_and_its_transpose_get_the_same_graphs():
     data = tables("geometric", 0, noise=0.5, missing=0.5)
-    model, transposed = LGMD(20).fit(data.observed), LGMD(20).fit(data.observed.T)
+    # Graphs that are learned again and again let small differences grow: one side is half a step ahead of the other.
+    model, transposed = (LGMD(20, graph_updates=1).fit(table) for table in (data.observed, data.observed.T))
     assert min(n_edges(model)) > 0
     # Weights near zero may end on either side of it.
     assert n_edges(transposed) == pytest.approx(n_edges(model)[::-1], rel=0.02)

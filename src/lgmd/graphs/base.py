@@ -63,6 +63,8 @@ class GraphEstimate:
     strength : float
         For graphs of the form :math:`a I + b L` the ratio ``b / a``: zero where rows do not depend on each other. NaN
         for others.
+    proven : bool
+        Whether the factor alone showed it; held-out entries may have spoken for it instead.
     """
 
     precision: SparseGraph
@@ -71,6 +73,7 @@ class GraphEstimate:
     converged: bool = True
     penalty: float = 0.0
     strength: float = float("nan")
+    proven: bool = True
 
     @property
     def n_edges(self) -> int:
@@ -218,6 +221,18 @@ class GraphLearner(ABC):
 
     def learn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
         """The graph given the factor; a learner that does not learn keeps the previous one."""
+        return previous
+
+    def relearn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
+        """The graph anew from a factor that it has shaped; as :meth:`learn` does by default."""
+        return self.learn(moments, previous)
+
+    def update(self, moments: Callable[[], FactorMoments], previous: GraphEstimate, times_before: int) -> GraphEstimate:
+        """What is learned the next time; where the first look at a factor showed no edge, there is none."""
+        if times_before == 0 < self.rounds:
+            return self.learn(moments(), previous)
+        if times_before < self.rounds and previous.n_edges:
+            return self.relearn(moments(), previous)
         return previous
 
     def unproven(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:

@@ -114,8 +114,7 @@ class EvidenceGraph(GraphLearner):
         entries.
     """
 
-    # Factors that a graph has shaped confirm it.
-    rounds: ClassVar[int] = 1
+    rounds: ClassVar[int] = 3
 
     fdr: float = 0.1
     neighbors: int | str = "auto"
@@ -148,11 +147,10 @@ class EvidenceGraph(GraphLearner):
         """Find the best set of edges and its strength, beside a graph that is known beforehand if one is worth it."""
         n = len(moments.mean)
         found = self._best(moments.centred())
+        given = self._known_beforehand(n)
         if self.prior is not None:
-            given = WeightedGraph.of_adjacency(as_symmetric(self.prior, "The prior graph"))
             known = trusted(given, moments)
         else:
-            given = Chain(n)
             known = order_of_rows(moments) if self.order and self.candidates is None else GraphEstimate.identity(n)
         if found is None:
             return known
@@ -160,12 +158,33 @@ class EvidenceGraph(GraphLearner):
             return found.precision()
         return _together(given, known, found, moments, is_order=self.prior is None)
 
+    def relearn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
+        """Look again, as the graph was found: factors are closer to the truth now, and know their neighbours better.
+
+        They confirm the graph that has shaped them, so that this says nothing about whether there is one. Of a graph
+        that was known beforehand and stands alone nothing is left to find but its strength, which would only grow.
+        """
+        if not previous.proven:
+            return self._most_likely(moments, previous)
+        if _has_edges_of(previous, self._known_beforehand(len(moments.mean))):
+            return previous
+        found = self.learn(moments, previous)
+        return found if found.n_edges else previous
+
     def unproven(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
         """The most likely graph without negative weights, unless it is said how many neighbours a row has."""
         is_asked = self.ask_entries and self.neighbors == "auto" and len(moments.mean) <= _MOST_UNPROVEN
         if not is_asked or moments.centred().n_directions < _FEWEST:
             return previous
-        return LaplacianGraph(candidates=self.candidates, order=False).learn(moments, previous)
+        return self._most_likely(moments, previous)
+
+    def _most_likely(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
+        return replace(LaplacianGraph(candidates=self.candidates, order=False).learn(moments, previous), proven=False)
+
+    def _known_beforehand(self, n: int) -> WeightedGraph:
+        return (
+            Chain(n) if self.prior is None else WeightedGraph.of_adjacency(as_symmetric(self.prior, "The prior graph"))
+        )
 
     def _best(self, moments: FactorMoments) -> _Finding | None:
         n, k = moments.mean.shape
@@ -186,6 +205,11 @@ class EvidenceGraph(GraphLearner):
                 findings.append(_finding(moments, everything, everything.chosen(*kind), held_out))
         real = [finding for finding in findings if finding is not None and finding.gain > 0]
         return max(real, key=lambda finding: finding.gain, default=None)
+
+
+def _has_edges_of(estimate: GraphEstimate, graph: WeightedGraph) -> bool:
+    """Whether an estimate has the edges of a graph and no others."""
+    return estimate.n_edges == len(graph) and bool(np.all(estimate.precision[graph.rows, graph.columns] != 0))
 
 
 def _together(

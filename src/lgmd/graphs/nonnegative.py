@@ -47,6 +47,9 @@ _MOST_REWEIGHTINGS = 50
 EXACT_NODES = 1500
 """Largest graph that a learner solves exactly: some seconds each time the graph is learned."""
 
+# Effective columns of a factor from which on the penalty is the same, and the largest penalty with fewer.
+_ENOUGH_COLUMNS, _LARGEST_RHO = 8.0, 0.5
+
 # Gap a node, and largest relative violation, that a learner asks for: the factors change more than that.
 _LEARNING_TOL = 1e-4
 _LEARNING_STEPS = 100
@@ -352,7 +355,9 @@ class LaplacianGraph(GraphLearner):
         about where the Kullback-Leibler divergence to the true precision, with the learned one at its best scale, is
         smallest on average over a chain, blocks and rows without a graph (100 nodes, 20 columns). The plain penalty
         reaches 0.09 a node, the sparse one 0.07, with a third of the edges or fewer, and next to none where there is
-        no graph; on blocks alone the plain one is closer, 0.09 against 0.14.
+        no graph; on blocks alone the plain one is closer, 0.09 against 0.14. With fewer than 8 columns, counted by what
+        they say, it grows with the square of what is missing, up to 0.5, unless there are ``candidates``: of 3 columns
+        the divergence is then 0.37 a node instead of 0.45.
     sparse : bool, default=False
         Whether weak edges are left out; see :func:`laplacian_precision`.
     candidates : None, adjacency or callable, default=None
@@ -415,11 +420,16 @@ class LaplacianGraph(GraphLearner):
             vectors = moments.correlation_vectors().astype(np.float32, copy=False)
             pairs = nearest_pairs(vectors, min(self.n_neighbors, n - 1))
             correlations = moments.pair_correlations(*pairs)
-        rho = self.rho
-        if rho is None:
-            rho = 0.12 if self.sparse else 0.03
+        rho = self._default_rho(moments) if self.rho is None else self.rho
         rows, columns = pairs
         return _Problem(n, rows, columns, np.maximum(2.0 - 2.0 * correlations, 0.0), float(n), rho)
+
+    def _default_rho(self, moments: FactorMoments) -> float:
+        rho = 0.12 if self.sparse else 0.03
+        if self.candidates is None:
+            # In few directions every row has neighbours by chance, and many rows to find them among.
+            rho *= max(1.0, _ENOUGH_COLUMNS / max(moments.sample_size, 1.0)) ** 2
+        return min(rho, _LARGEST_RHO)
 
 
 def _sample(problem: _Problem, point: tuple[FloatArray, float] | None, sparse: bool) -> _Fit:

@@ -20,7 +20,7 @@ from lgmd.solver.problem import Inference, StateT
 
 __all__ = ["Checkpoint", "fingerprint"]
 
-_GRAPH_VALUES = ("logdet", "objective", "converged", "penalty", "strength")
+_GRAPH_VALUES = ("logdet", "objective", "converged", "penalty", "strength", "proven")
 _FORMAT = "lgmd-checkpoint"
 _VERSION = 4
 

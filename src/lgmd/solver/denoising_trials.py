@@ -7,26 +7,28 @@ Stein's unbiased estimate of the squared error of estimates F is
 .. math:: |Y - F|^2 - N v + 2 v \sum_{ij} \partial F_{ij} / \partial Y_{ij},
 
 with v the variance of the noise. The sum is seen by changing all entries a little, with random signs (Ramani, Blu and
-Unser, 2008), while graphs are held.
+Unser, 2008).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from lgmd._typing import FloatArray
 from lgmd.observed import DenseObserved, random_signs
-from lgmd.solver.prior_choice import NoiseBelief, Trial, Trials
+from lgmd.solver.prior_choice import Trial
 from lgmd.solver.variational_state import VariationalState
 
 __all__ = ["ShortRun", "denoising_trials"]
 
-# Size of the change of entries, relative to what a run does not explain of them.
+# Size of the change of entries, in standard deviations of the noise.
 _STEP = 0.05
+
+StartT = TypeVar("StartT", bound=Hashable)
 
 
 class ShortRun(NamedTuple):
@@ -49,48 +51,50 @@ class ShortRun(NamedTuple):
 
 
 def denoising_trials(
-    data: DenseObserved, run: Callable[[NoiseBelief | None, DenseObserved, int | None], ShortRun]
-) -> Trials:
+    data: DenseObserved,
+    run: Callable[[StartT, DenseObserved, int | None], ShortRun],
+    references: Sequence[StartT],
+) -> Callable[[StartT, int], Trial]:
     """Trials whose losses are what each entry adds to Stein's estimate; parts are draws of signs.
 
     Parameters
     ----------
     data : DenseObserved
     run : callable
-        Of a belief, or None for prior variances of each column, a table, and the number of iterations, or None.
+        From a start, on a table, for a number of iterations or None.
+    references : sequence
+        Starts of runs of which the one that takes the least for noise is believed: the others have signal in it.
     """
 
     @cache
-    def on_table(belief: NoiseBelief | None) -> tuple[ShortRun, FloatArray, FloatArray]:
+    def on_table(start: StartT) -> tuple[ShortRun, FloatArray, FloatArray]:
         """A run, its estimates, and what they leave."""
-        found = run(belief, data, None)
+        found = run(start, data, None)
         estimates = _estimates(found.state)
         return found, estimates, data.values - estimates
 
     @cache
-    def signs(part: int) -> FloatArray:
-        return random_signs(data, part).reshape(data.shape)
-
-    @cache
-    def following(belief: NoiseBelief | None, part: int) -> FloatArray:
-        """How far each estimate follows its own entry, on average over signs."""
-        found, estimates, rest = on_table(belief)
-        step = _STEP * float(np.sqrt(np.mean(np.square(rest, dtype=np.float64))))
-        if step == 0:
-            return np.ones(data.shape)
-        changed = DenseObserved((data.values + step * signs(part)).astype(data.dtype))
-        moved = _estimates(run(belief, changed, found.n_iter).state) - estimates
-        return signs(part) * moved / step
-
-    @cache
     def noise_variance() -> float:
-        """The smaller one of what runs with the two kinds of prior take for noise: the other has signal in it."""
-        return min(on_table(belief)[0].state.noise.level for belief in (None, NoiseBelief()))
+        return min(on_table(start)[0].state.noise.level for start in references)
 
     @cache
-    def trial(belief: NoiseBelief | None, part: int) -> Trial:
-        found, _, rest = on_table(belief)
-        losses = np.square(rest, dtype=np.float64) + noise_variance() * (2 * following(belief, part) - 1)
+    def changed(part: int) -> tuple[DenseObserved, FloatArray]:
+        change = _STEP * np.sqrt(noise_variance()) * random_signs(data, part).reshape(data.shape)
+        return DenseObserved((data.values + change).astype(data.dtype)), change
+
+    @cache
+    def following(start: StartT, part: int) -> FloatArray:
+        """How far each estimate follows its own entry, on average over signs."""
+        found, estimates, _ = on_table(start)
+        table, change = changed(part)
+        if not change.any():
+            return np.ones(data.shape)
+        return np.asarray((_estimates(run(start, table, found.n_iter).state) - estimates) / change)
+
+    @cache
+    def trial(start: StartT, part: int) -> Trial:
+        found, _, rest = on_table(start)
+        losses = np.square(rest, dtype=np.float64) + noise_variance() * (2 * following(start, part) - 1)
         return Trial(losses.ravel(), 0.0, found.state.samples.rank, found.n_dead)
 
     return trial

@@ -1,22 +1,25 @@
-"""Graphs that the factors do not prove, where held-out entries speak for them.
+"""Graphs that the factors do not prove, where the entries of the table speak for them.
 
 Where data is noisy, a factor's few columns cannot say which of its rows are alike, and still a graph with many weak
-edges can lower errors by some per cent; or raise them. Entries that were held out decide: short runs without the
-graph and with it, each learned from the entries that were left.
+edges can lower errors by some per cent; or raise them. Short runs without the graph and with it decide. Where there are
+gaps, they are judged by entries that were held out; in a complete table by an estimate of how far they end from the
+truth (:mod:`lgmd.solver.denoising_trials`), for which the graph is learned anew from each changed table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from lgmd._typing import FloatArray
 from lgmd.factors import Intercepts
 from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
-from lgmd.observed import HeldOut, hold_out
+from lgmd.observed import DenseObserved, HeldOut, hold_out
+from lgmd.solver.denoising_trials import ShortRun, denoising_trials
 from lgmd.solver.prior_choice import n_parts
 from lgmd.solver.variational_starter import SHARED_ENTRIES, Graphs, Starter, losses
 from lgmd.solver.variational_state import VariationalState
@@ -34,8 +37,12 @@ _FEWEST_ENTRIES, _HELD_OUT = 2000, 0.1
 _WORTH, _CLEAR, _HOPELESS = 1.5, 3.0, -1.0
 
 # Which sides get what their learners offer.
-Sides = tuple[bool, bool]
+Sides: TypeAlias = tuple[bool, bool]
+_NEITHER: Sides = (False, False)
 _ALONE: tuple[Sides, Sides] = ((True, False), (False, True))
+
+# What squared errors fall by under the graphs of some sides, as so many parts say.
+Gains: TypeAlias = Callable[[Sides, int], FloatArray]
 
 
 def with_unproven(problem: VariationalInference, state: VariationalState, graphs: Graphs) -> Graphs:
@@ -62,7 +69,7 @@ def with_unproven(problem: VariationalInference, state: VariationalState, graphs
 
 @dataclass(frozen=True, eq=False)
 class _Contest:
-    """Short runs on most of the entries, with the prior of a state and the graphs that were learned from it."""
+    """Short runs with the prior of a state and the graphs that were learned from it."""
 
     problem: VariationalInference
     intercepts: Intercepts
@@ -70,54 +77,77 @@ class _Contest:
     like: VariationalState
 
     def winner(self, offered: Sides) -> Sides:
-        """The sides whose offered graphs foresee held-out entries; of two, both, one or none."""
-        parts: list[_Part] = []
-        gains = {offered: np.zeros(0)}
-        for number in range(n_parts(self.problem.data.n_observed)):
-            parts.append(self._part(number))
-            gains[offered] = np.append(gains[offered], parts[-1].gains(offered))
-            lead = _lead(gains[offered])
+        """The sides whose offered graphs lower errors; of two, both, one or none."""
+        data, noise = self.problem.data, self.problem.noise
+        if isinstance(data, DenseObserved) and noise.kind == "homoscedastic" and not noise.by_entries:
+            gains = self._on_complete(data, offered)
+        else:
+            gains = self._foreseen()
+        for parts in range(1, n_parts(data.n_observed) + 1):
+            lead = _lead(gains(offered, parts))
             if lead >= _CLEAR or lead <= _HOPELESS:
                 break
-        if _lead(gains[offered]) <= _WORTH:
-            return False, False
-        if all(offered):
-            # What one side gains must not pay for what the other loses.
-            gains |= {alone: np.concatenate([part.gains(alone) for part in parts]) for alone in _ALONE}
-        return max(gains, key=lambda sides: float(gains[sides].sum()))
+        if lead <= _WORTH:
+            return _NEITHER
+        # What one side gains must not pay for what the other loses.
+        rivals: tuple[Sides, ...] = (offered, *_ALONE) if all(offered) else (offered,)
+        return max(rivals, key=lambda sides: float(gains(sides, parts).sum()))
 
-    def _part(self, number: int) -> _Part:
-        kept, held = hold_out(self.problem.data, _HELD_OUT, number)
-        problem = replace(self.problem, data=kept)
-        # A complete table knows the bold start alone, also where entries are held out from it.
-        may_be_cautious = not self.problem.data.is_complete
+    def _foreseen(self) -> Gains:
+        """By entries that were held out."""
 
-        def after_a_run(graphs: Graphs) -> VariationalState:
-            return Starter(problem, self.intercepts, graphs, 0).short_run(
-                shared=self.like.shared, optimism=self.like.noise.optimism, may_be_cautious=may_be_cautious
-            )
+        @cache
+        def part(number: int) -> tuple[VariationalInference, HeldOut, VariationalState]:
+            kept, held = hold_out(self.problem.data, _HELD_OUT, number)
+            problem = replace(self.problem, data=kept)
+            return problem, held, self._after_a_run(problem, self.graphs).state
 
-        return _Part(problem, self.graphs, held, after_a_run, after_a_run(self.graphs))
+        @cache
+        def gains(sides: Sides, number: int) -> FloatArray:
+            problem, held, plain = part(number)
+            graphs = self._offered(problem, plain, sides)
+            if graphs is None:
+                return np.zeros(len(held.rows))
+            return losses(plain, held) - losses(self._after_a_run(problem, graphs).state, held)
 
+        return lambda sides, parts: np.concatenate([gains(sides, number) for number in range(parts)])
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """A part of the entries that is held out, and where a run on the others leads."""
+    def _on_complete(self, data: DenseObserved, offered: Sides) -> Gains:
+        """By Stein's estimate."""
 
-    problem: VariationalInference
-    graphs: Graphs
-    held: HeldOut
-    after_a_run: Callable[[Graphs], VariationalState]
-    plain: VariationalState
+        @cache
+        def plain(table: DenseObserved) -> ShortRun:
+            n_iter = None if table is data else plain(data).n_iter
+            return self._after_a_run(replace(self.problem, data=table), self.graphs, n_iter)
 
-    def gains(self, sides: Sides) -> FloatArray:
-        """What squared errors of held-out entries fall by under the graphs of these sides; zeros if none is offered."""
+        def run(sides: Sides, table: DenseObserved, n_iter: int | None) -> ShortRun:
+            problem, found = replace(self.problem, data=table), plain(table)
+            graphs = self._offered(problem, found.state, sides)
+            return found if graphs is None else self._after_a_run(problem, graphs, n_iter)
+
+        trial = denoising_trials(data, run, (_NEITHER, offered))
+
+        def gains(sides: Sides, parts: int) -> FloatArray:
+            each = [trial(_NEITHER, number).losses - trial(sides, number).losses for number in range(parts)]
+            return np.asarray(np.mean(each, axis=0))
+
+        return gains
+
+    def _after_a_run(self, problem: VariationalInference, graphs: Graphs, n_iter: int | None = None) -> ShortRun:
+        return Starter(problem, self.intercepts, graphs, 0).short_run(
+            shared=self.like.shared,
+            optimism=self.like.noise.optimism,
+            # A complete table knows the bold start alone, also where entries are held out from it.
+            may_be_cautious=not self.problem.data.is_complete,
+            n_iter=n_iter,
+        )
+
+    def _offered(self, problem: VariationalInference, plain: VariationalState, sides: Sides) -> Graphs | None:
+        """The graphs of these sides as a run without them shows them; None if there are none."""
         # Columns that are about to die would hide what rows have in common.
-        state = self.problem.without_weak_columns(self.plain) or self.plain
-        offered = _offered(self.problem, state, self.graphs, sides)
-        if all(mine is theirs for mine, theirs in zip(offered, self.graphs, strict=True)):
-            return np.zeros(len(self.held.rows))
-        return losses(self.plain, self.held) - losses(self.after_a_run(offered), self.held)
+        state = problem.without_weak_columns(plain) or plain
+        graphs = _offered(problem, state, self.graphs, sides)
+        return None if all(mine is theirs for mine, theirs in zip(graphs, self.graphs, strict=True)) else graphs
 
 
 def _lead(gains: FloatArray) -> float:

@@ -103,13 +103,13 @@ def _alternate(
         state = problem.settle(state)
         while status is Status.MAX_ITER and len(history) < schedule.max_iter:
             graph_step = False
-            if _has_converged(problem, schedule, history):
+            if _has_converged(problem, schedule, state, history):
                 smaller = _smaller(problem, iterate, state)
                 if smaller is None:
                     break
                 following, terms = smaller
             else:
-                graph_step, following = _graphs_due(problem, schedule, history), state
+                graph_step, following = _graphs_due(problem, schedule, state, history), state
                 if graph_step:
                     following = problem.learn_graphs(following, int(history.graph_steps.sum()))
                     iterate = problem.prepare(following)
@@ -123,14 +123,14 @@ def _alternate(
                 checkpoint.save(problem, state, history)
             if callback is not None and callback(Progress(len(history), schedule.max_iter, record, state)):
                 status = Status.STOPPED
-        if _has_converged(problem, schedule, history):
+        if _has_converged(problem, schedule, state, history):
             status = Status.CONVERGED
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
         state = problem.settle(state)
     if checkpoint is not None:
         checkpoint.save(problem, state, history, force=True)
-    return Solution(state, history, status, _graph_updates_left(problem, schedule, history))
+    return Solution(state, history, status, _graph_updates_left(problem, schedule, state, history))
 
 
 def _smaller(
@@ -144,17 +144,21 @@ def _smaller(
     return (following, terms) if sum(terms.values()) < sum(terms_of_all.values()) else None
 
 
-def _graph_updates_left(problem: Inference[StateT], schedule: Schedule, history: History) -> int:
-    return _graph_updates(problem, schedule) - int(history.graph_steps.sum())
+def _graph_updates_left(problem: Inference[StateT], schedule: Schedule, state: StateT, history: History) -> int:
+    """How often the graphs are to be learned: not again where the first look showed no edge."""
+    done = int(history.graph_steps.sum())
+    if done and not state.sample_graph.n_edges + state.feature_graph.n_edges:
+        return 0
+    return _graph_updates(problem, schedule) - done
 
 
 def _graph_updates(problem: Inference[StateT], schedule: Schedule) -> int:
     return min(schedule.graph_updates, max(problem.sample_learner.rounds, problem.feature_learner.rounds))
 
 
-def _graphs_due(problem: Inference[StateT], schedule: Schedule, history: History) -> bool:
+def _graphs_due(problem: Inference[StateT], schedule: Schedule, state: StateT, history: History) -> bool:
     """Whether a graph is left to learn, and the factors have settled or have had their share of the iterations."""
-    left = _graph_updates_left(problem, schedule, history)
+    left = _graph_updates_left(problem, schedule, state, history)
     if left <= 0:
         return False
     settled = abs(history.last_change) <= max(schedule.settle_tol, schedule.tol)
@@ -162,11 +166,11 @@ def _graphs_due(problem: Inference[StateT], schedule: Schedule, history: History
     return settled or len(history) >= max(1, share * schedule.max_iter)
 
 
-def _has_converged(problem: Inference[StateT], schedule: Schedule, history: History) -> bool:
+def _has_converged(problem: Inference[StateT], schedule: Schedule, state: StateT, history: History) -> bool:
     change = history.last_change
     # Where every step is an improvement, a loss is round-off: there is nothing left to gain.
     settled = abs(change) <= schedule.tol or (problem.only_improves and change < 0 < schedule.tol)
-    return settled and _graph_updates_left(problem, schedule, history) <= 0
+    return settled and _graph_updates_left(problem, schedule, state, history) <= 0
 
 
 def _record(

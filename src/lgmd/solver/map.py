@@ -130,12 +130,13 @@ class MapInference:
 
     def learn_graphs(self, state: MapState, times_before: int) -> MapState:
         """The graphs anew from the factors."""
-        sample_graph, feature_graph = state.sample_graph, state.feature_graph
-        if times_before < self.sample_learner.rounds:
-            sample_graph = self.sample_learner.learn(FactorMoments(state.X), sample_graph)
-        if times_before < self.feature_learner.rounds:
-            feature_graph = self.feature_learner.learn(FactorMoments(state.W), feature_graph)
-        return replace(state, sample_graph=sample_graph, feature_graph=feature_graph)
+        return replace(
+            state,
+            sample_graph=self.sample_learner.update(lambda: FactorMoments(state.X), state.sample_graph, times_before),
+            feature_graph=self.feature_learner.update(
+                lambda: FactorMoments(state.W), state.feature_graph, times_before
+            ),
+        )
 
     def terms(self, state: MapState) -> dict[str, float]:
         """The terms of the objective, which is their sum."""

@@ -13,13 +13,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
 from lgmd._typing import FloatArray
 from lgmd.solver.variational_state import VariationalState
 
-__all__ = ["FIRST_NOISE", "HELD_OUT", "NoiseBelief", "Trial", "Trials", "better_shared", "n_parts"]
+__all__ = [
+    "FIRST_NOISE",
+    "HELD_OUT",
+    "NoiseBelief",
+    "Start",
+    "Trial",
+    "Trials",
+    "better_shared",
+    "does_better",
+    "n_parts",
+]
 
 # Share of the variance that is noise at first.
 FIRST_NOISE = 0.1
@@ -100,17 +111,27 @@ class Trial:
     n_dead: int
 
 
-Trials = Callable[[NoiseBelief | None, int], Trial]
+Start: TypeAlias = str | NoiseBelief
+"""The name of a start with a prior variance for each column, or a belief under which all columns share one."""
+
+Trials: TypeAlias = Callable[[Start, int], Trial]
+"""Where a start leads, and the number of a part: entries that are held out, or a draw of signs in a complete table."""
 
 
-def better_shared(trial: Trials, n_observed: int, *, may_hold_noise: bool) -> NoiseBelief | None:
+def does_better(trial: Trials, start: Start, other: Start, n_observed: int) -> bool:
+    """Whether a start leads to less error than another."""
+    return bool(np.concatenate(_gains(trial, start, other, n_observed)).sum() > 0)
+
+
+def better_shared(trial: Trials, other: str, n_observed: int, *, may_hold_noise: bool) -> NoiseBelief | None:
     """The belief with which a shared prior variance does better in short runs than one for each column.
 
     Parameters
     ----------
     trial : callable
-        Of a belief, or None for prior variances of each column, and the number of a part: entries that are held out,
-        or a draw of signs in a complete table.
+        Of a start and the number of a part.
+    other : str
+        The start with a prior variance for each column.
     n_observed : int
         Entries of the table.
     may_hold_noise : bool
@@ -121,16 +142,13 @@ def better_shared(trial: Trials, n_observed: int, *, may_hold_noise: bool) -> No
     belief : NoiseBelief or None
         None if each column should have a prior variance of its own.
     """
-    belief, gains = _best_belief(trial, n_parts(n_observed), may_hold_noise=may_hold_noise), np.zeros(0)
-    for part in range(n_parts(n_observed)):
-        gains = np.append(gains, trial(None, part).losses - trial(belief, part).losses * (1 + _MARGIN))
-        if abs(gains.sum()) > _CLEAR * float(np.linalg.norm(gains)):
-            break
-    if not gains.sum() > 0:
+    belief = _best_belief(trial, other, n_parts(n_observed), may_hold_noise=may_hold_noise)
+    gains = _gains(trial, belief, other, n_observed, _MARGIN)
+    if not np.concatenate(gains).sum() > 0:
         return None
     if belief.level is None:
         return belief
-    trials = [trial(belief, each) for each in range(part + 1)]
+    trials = [trial(belief, part) for part in range(len(gains))]
     beyond = np.concatenate([each.losses - each.expected for each in trials])
     return replace(belief, unexplained=max(float(beyond.mean()), -_MOST_OF_IT * belief.level))
 
@@ -140,32 +158,43 @@ def n_parts(n_observed: int) -> int:
     return min(_MOST_PARTS, 1 + int(_ENOUGH / max(1.0, HELD_OUT * n_observed)))
 
 
-def _best_belief(trial: Trials, most_parts: int, *, may_hold_noise: bool) -> NoiseBelief:
+def _gains(trial: Trials, start: Start, other: Start, n_observed: int, margin: float = 0.0) -> list[FloatArray]:
+    """What a start leads to less error by than another, beyond a margin, in as many parts as make that clear."""
+    gains: list[FloatArray] = []
+    for part in range(n_parts(n_observed)):
+        gains.append(trial(other, part).losses - trial(start, part).losses * (1 + margin))
+        so_far = np.concatenate(gains)
+        if abs(so_far.sum()) > _CLEAR * float(np.linalg.norm(so_far)):
+            break
+    return gains
+
+
+def _best_belief(trial: Trials, other: str, most_parts: int, *, may_hold_noise: bool) -> NoiseBelief:
     """To learn the noise from the data alone, unless columns die so and less noise foresees more than anything else."""
     best = NoiseBelief()
-    first, of_columns = trial(best, 0), trial(None, 0)
+    first, of_columns = trial(best, 0), trial(other, 0)
     if first.n_dead == 0 or not len(first.losses):
         return best
     parts = range(min(most_parts, math.ceil(_ENOUGH_FOR_BELIEFS / len(first.losses))))
 
-    def foresees_more(belief: NoiseBelief, other: NoiseBelief | None, standard_errors: float = 0.0) -> bool:
-        of_belief = of_other = np.zeros(0)
+    def foresees_more(belief: NoiseBelief, rival: Start, standard_errors: float = 0.0) -> bool:
+        of_belief = of_rival = np.zeros(0)
         for part in parts:
             of_belief = np.append(of_belief, trial(belief, part).losses)
-            of_other = np.append(of_other, trial(other, part).losses)
-            if of_belief.sum() > _HOPELESS * of_other.sum():
+            of_rival = np.append(of_rival, trial(rival, part).losses)
+            if of_belief.sum() > _HOPELESS * of_rival.sum():
                 return False
-        gains = of_other - of_belief
+        gains = of_rival - of_belief
         return bool(gains.sum() > standard_errors * float(np.linalg.norm(gains)))
 
-    rival = None if of_columns.losses.sum() < first.losses.sum() else best
-    if rival is not None and first.rank > 1 and foresees_more(NoiseBelief(_OPTIMISM), rival):
+    rival: Start = other if of_columns.losses.sum() < first.losses.sum() else best
+    if rival is best and first.rank > 1 and foresees_more(NoiseBelief(_OPTIMISM), rival):
         best = rival = NoiseBelief(_OPTIMISM)
     for level in _LEVELS if may_hold_noise else ():
         # Noise is less than the errors of any prediction.
         if level > trial(rival, 0).losses.mean():
             continue
-        is_held = rival is not None and rival.level is not None
+        is_held = isinstance(rival, NoiseBelief) and rival.level is not None
         if not foresees_more(NoiseBelief(level=level), rival, 0.0 if is_held else _WORTH_HOLDING):
             break
         best = rival = NoiseBelief(level=level)

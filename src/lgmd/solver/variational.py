@@ -106,11 +106,10 @@ class VariationalInference:
 
     def learn_graphs(self, state: VariationalState, times_before: int) -> VariationalState:
         """The graphs anew from the second moments of the factors; the first edges of all start the factors anew."""
-        graphs = (state.sample_graph, state.feature_graph)
-        if times_before < self.sample_learner.rounds:
-            graphs = (self.sample_learner.learn(self.sample_moments(state), graphs[0]), graphs[1])
-        if times_before < self.feature_learner.rounds:
-            graphs = (graphs[0], self.feature_learner.learn(self.feature_moments(state), graphs[1]))
+        graphs = (
+            self.sample_learner.update(lambda: self.sample_moments(state), state.sample_graph, times_before),
+            self.feature_learner.update(lambda: self.feature_moments(state), state.feature_graph, times_before),
+        )
         if times_before == 0:
             graphs = with_unproven(self, state, graphs)
         if _n_edges(state.sample_graph, state.feature_graph) == 0 < _n_edges(*graphs):

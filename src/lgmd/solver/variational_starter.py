@@ -2,15 +2,16 @@
 
 Three beginnings are known. The bold one takes a tenth of the variance for noise. The cautious one takes all of it and
 holds that for a while: columns then have to earn their place, as they should where data is thin. Of the two the better
-bound goes on; with a graph that joins the thin data the bold one is better, whatever the bound says. The third lets all
-factors of a side share one prior variance, so that weak columns live by the strong ones, which is right where columns
-are alike. Its bound is always lower, so entries that are held out from short runs decide; in a complete table, where
-nothing is to be foreseen, an estimate of how far short runs end from the truth.
+bound goes on; a graph that joins the thin data can make the bold one better though its bound is not, which entries that
+are held out from short runs say. The third lets all factors of a side share one prior variance, so that weak columns
+live by the strong ones, which is right where columns are alike. Its bound is always lower, so held-out entries decide;
+in a complete table, where nothing is to be foreseen, an estimate of how far short runs end from the truth.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
@@ -31,7 +32,16 @@ from lgmd.graphs import GraphEstimate
 from lgmd.linalg.threads import blas_threads_worth
 from lgmd.observed import DenseObserved, HeldOut, hold_out
 from lgmd.solver.denoising_trials import ShortRun, denoising_trials
-from lgmd.solver.prior_choice import FIRST_NOISE, HELD_OUT, NoiseBelief, Trial, Trials, better_shared
+from lgmd.solver.prior_choice import (
+    FIRST_NOISE,
+    HELD_OUT,
+    NoiseBelief,
+    Start,
+    Trial,
+    Trials,
+    better_shared,
+    does_better,
+)
 from lgmd.solver.variational_state import VariationalState
 
 if TYPE_CHECKING:
@@ -82,67 +92,71 @@ class Starter:
                 return self._from_sample()
             return self._from_all()
 
-    def short_run(self, *, shared: bool, optimism: float, may_be_cautious: bool) -> VariationalState:
-        """Where a short run leads, with one kind of prior and a belief about the noise."""
+    def short_run(self, *, shared: bool, optimism: float, may_be_cautious: bool, n_iter: int | None = None) -> ShortRun:
+        """A short run with one kind of prior and a belief about the noise, as long as is asked for if that is said."""
         if not shared and may_be_cautious and not self._has_edges:
-            return self._of_columns()[1]
-        state = self._begin(["shared" if shared else "bold"])[0]
-        return self._tried(replace(state, noise=replace(state.noise, optimism=optimism))).state
+            return min(self._bold_and_cautious(), key=lambda run: run.loss)
+        state = self._starts()("shared" if shared else "bold")
+        return self._tried(replace(state, noise=replace(state.noise, optimism=optimism)), n_iter)
 
     def _from_all(self) -> VariationalState:
         problem = self.problem
         if problem.prior == "shared":
-            return self._begin(["shared"])[0]
-        name, state = self._of_columns()
+            return self._starts()("shared")
+        # Short runs depend on which side comes first: a table and its transpose are judged by the same ones.
+        n, p = problem.data.shape
+        judge = self if n >= p else Starter(problem.T, self.intercepts.T, self.graphs[::-1], self.random_state)
+        trials = judge._foreseeing()
+        name, state = self._of_columns(trials)
         if problem.prior == "auto" and problem.data.n_observed <= SHARED_ENTRIES:
-            belief = self._shared_belief(name)
+            belief = judge._shared_belief(name, trials)
             if belief is not None:
-                return belief.imposed_on(self._begin(["shared"])[0])
+                return belief.imposed_on(self._starts()("shared"))
         return state
 
-    def _of_columns(self) -> tuple[str, VariationalState]:
-        """The bold or the cautious start, by name, and where it leads."""
-        if self.problem.data.is_complete or self._has_edges:
-            return "bold", self._begin(["bold"])[0]
-        bold, cautious = (self._tried(state) for state in self._begin(["bold", "cautious"]))
-        return ("bold", bold.state) if bold.loss <= cautious.loss else ("cautious", cautious.state)
+    def _of_columns(self, trials: Trials) -> tuple[str, VariationalState]:
+        """The bold or the cautious start, by name, and where it leads: by the bound, and under graphs by trials too."""
+        data = self.problem.data
+        if data.is_complete or (self._has_edges and data.n_observed > SHARED_ENTRIES):
+            return "bold", self._starts()("bold")
+        bold, cautious = self._bold_and_cautious()
+        is_bold = bold.loss <= cautious.loss
+        if not is_bold and self._has_edges:
+            is_bold = not does_better(trials, "cautious", "bold", data.n_observed)
+        return ("bold", bold.state) if is_bold else ("cautious", cautious.state)
 
-    def _shared_belief(self, other: str) -> NoiseBelief | None:
+    def _bold_and_cautious(self) -> tuple[ShortRun, ShortRun]:
+        starts = self._starts()
+        return self._tried(starts("bold")), self._tried(starts("cautious"))
+
+    def _shared_belief(self, other: str, trials: Trials) -> NoiseBelief | None:
         """The belief about noise with which a shared prior variance is better than another start; None if none is."""
-        problem = self.problem
-        n, p = problem.data.shape
-        if n < p:
-            # Short runs depend on which side comes first: a table and its transpose are judged by the same ones.
-            transposed = Starter(problem.T, self.intercepts.T, self.graphs[::-1], self.random_state)
-            return transposed._shared_belief(other)
-        learns_one_variance = problem.noise.kind == "homoscedastic" and not problem.noise.by_entries
-        if isinstance(problem.data, DenseObserved) and learns_one_variance:
-            trials = denoising_trials(problem.data, self._on_complete)
-            return better_shared(trials, problem.data.n_observed, may_hold_noise=False)
-        return better_shared(self._foreseeing(other), problem.data.n_observed, may_hold_noise=learns_one_variance)
+        data, noise = self.problem.data, self.problem.noise
+        learns_one_variance = noise.kind == "homoscedastic" and not noise.by_entries
+        if isinstance(data, DenseObserved) and learns_one_variance:
+            trials = denoising_trials(data, self._on_complete, ("bold", NoiseBelief()))
+            return better_shared(trials, other, data.n_observed, may_hold_noise=False)
+        return better_shared(trials, other, data.n_observed, may_hold_noise=learns_one_variance)
 
-    def _on_complete(self, belief: NoiseBelief | None, data: DenseObserved, n_iter: int | None) -> ShortRun:
-        """A short run with prior variances of each column or a belief, on a complete table."""
+    def _on_complete(self, start: Start, data: DenseObserved, n_iter: int | None) -> ShortRun:
+        """A short run from a start, on a complete table."""
         starter = replace(self, problem=replace(self.problem, data=data), random_state=0)
-        if belief is None:
-            return starter._tried(starter._begin(["bold"])[0], n_iter)
-        return starter._tried(belief.imposed_on(starter._begin(["shared"])[0]), n_iter)
+        return starter._tried(_made(start, starter._starts()), n_iter)
 
-    def _foreseeing(self, other: str) -> Trials:
-        """Trials that are judged by entries held out from them; without a belief, of another start."""
+    def _foreseeing(self) -> Trials:
+        """Trials that are judged by entries held out from them."""
         problem = self.problem
 
         @cache
-        def part(seed: int) -> tuple[Starter, list[VariationalState], HeldOut]:
+        def part(seed: int) -> tuple[Starter, HeldOut, Callable[[str], VariationalState]]:
             kept, held = hold_out(problem.data, HELD_OUT, seed)
             starter = replace(self, problem=replace(problem, data=kept))
-            return starter, starter._begin([other, "shared"]), held
+            return starter, held, starter._starts()
 
         @cache
-        def trial(belief: NoiseBelief | None, seed: int) -> Trial:
-            starter, (plain, shared), held = part(seed)
-            start = plain if belief is None else belief.imposed_on(shared)
-            run = starter._tried(start)
+        def trial(start: Start, seed: int) -> Trial:
+            starter, held, starts = part(seed)
+            run = starter._tried(_made(start, starts))
             expected = starter._expected(run.state, held)
             return Trial(losses(run.state, held), expected, run.state.samples.rank, run.n_dead)
 
@@ -154,17 +168,25 @@ class Starter:
             return 0.0
         return float(self.problem.posterior(state, 1.0).variances(held.rows, held.columns).mean())
 
-    def _begin(self, names: list[str]) -> list[VariationalState]:
-        """The states of these starts."""
+    def _starts(self) -> Callable[[str], VariationalState]:
+        """The states of starts by their names, with what they share done once."""
         problem, graphs = self.problem, self.graphs
         arguments = (problem.data, self.intercepts, problem.intercepts, problem.n_components)
         analytic = problem.data.is_complete and not self._has_edges and not problem.noise.by_entries
-        if names == ["bold"] and analytic:
-            return [self._state(analytic_start(*arguments, self.random_state))]
-        variance, weights = problem.noise.first_look(problem.data, self.intercepts)
-        start = singular_start(*arguments, FIRST_NOISE * variance, self.random_state, weights)
-        start = start.under(graphs[0].precision, graphs[1].precision)
-        return [self._from_singular(name, start, variance, weights) for name in names]
+
+        @cache
+        def singular() -> tuple[VariationalStart, float, FloatArray | None]:
+            variance, weights = problem.noise.first_look(problem.data, self.intercepts)
+            start = singular_start(*arguments, FIRST_NOISE * variance, self.random_state, weights)
+            return start.under(graphs[0].precision, graphs[1].precision), variance, weights
+
+        @cache
+        def of(name: str) -> VariationalState:
+            if name == "bold" and analytic:
+                return self._state(analytic_start(*arguments, self.random_state))
+            return self._from_singular(name, *singular())
+
+        return of
 
     def _from_singular(
         self, name: str, start: VariationalStart, variance: float, weights: FloatArray | None
@@ -242,6 +264,10 @@ def losses(state: VariationalState, held: HeldOut) -> FloatArray:
     # The median of a squared standard normal variable is 0.455.
     most = 9 * float(np.median(squares)) / 0.455 if len(squares) else 0.0
     return np.asarray(np.minimum(squares, most))
+
+
+def _made(start: Start, starts: Callable[[str], VariationalState]) -> VariationalState:
+    return starts(start) if isinstance(start, str) else start.imposed_on(starts("shared"))
 
 
 def _flattened(start: VariationalStart, variance: float) -> VariationalStart:
