@@ -472,6 +472,44 @@ def test_it_starts_without_edges_and_goes_by_its_name():
     assert EvidenceGraph().rounds == 3
 
 
+# A second look
+
+
+def test_it_looks_again_as_it_did_the_first_time():
+    X, _ = factors("blocks")
+    first, second = learned(X[:, :20]), learned(X, variance=np.zeros(100))
+    assert pair_set(first) != pair_set(second)
+    again = EvidenceGraph(order=False).relearn(FactorMoments(X, np.zeros(100)), first)
+    assert pair_set(again) == pair_set(second)
+    # Points without error bars confirm what has shaped them.
+    assert EvidenceGraph(order=False).relearn(FactorMoments(X), first) is first
+
+
+def test_what_is_not_found_again_stays():
+    graph = learned(factors("blocks")[0])
+    noise = np.random.default_rng(1).standard_normal((100, 40))
+    assert EvidenceGraph().relearn(FactorMoments(noise, np.zeros(100)), graph) is graph
+
+
+def test_a_graph_that_was_known_beforehand_and_stands_alone_stays_as_it_is():
+    X, _ = factors("chain")
+    identity, chain = GraphEstimate.identity(100), candidates.chain(100)
+    given = PriorGraph(chain).learn(FactorMoments(X), identity)
+    assert given.n_edges == 99
+    for learner in (EvidenceGraph(), EvidenceGraph(prior=chain)):
+        assert learner.relearn(FactorMoments(X, np.zeros(100)), given) is given
+
+
+def test_what_entries_spoke_for_is_learned_anew_without_negative_weights():
+    X, _ = factors("geometric")
+    offered = EvidenceGraph().unproven(FactorMoments(X[:, :20]), GraphEstimate.identity(100))
+    again = EvidenceGraph().relearn(FactorMoments(X), offered)
+    assert not offered.proven
+    assert not again.proven
+    assert edges(again)[2].max() < 0
+    assert pair_set(again) != pair_set(offered)
+
+
 # Many rows
 
 

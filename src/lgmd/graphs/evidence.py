@@ -161,12 +161,13 @@ class EvidenceGraph(GraphLearner):
     def relearn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
         """Look again, as the graph was found: factors are closer to the truth now, and know their neighbours better.
 
-        They confirm the graph that has shaped them, so that this says nothing about whether there is one. Of a graph
-        that was known beforehand and stands alone nothing is left to find but its strength, which would only grow.
+        They confirm the graph that has shaped them, so that this says nothing about whether there is one, and those
+        without error bars do little else. Of a graph that was known beforehand and stands alone nothing is left to find
+        but its strength, which would only grow.
         """
         if not previous.proven:
             return self._most_likely(moments, previous)
-        if _has_edges_of(previous, self._known_beforehand(len(moments.mean))):
+        if moments.variance is None or _has_edges_of(previous, self._known_beforehand(len(moments.mean))):
             return previous
         found = self.learn(moments, previous)
         return found if found.n_edges else previous
