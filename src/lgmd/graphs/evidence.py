@@ -86,8 +86,8 @@ class EvidenceGraph(GraphLearner):
     factor's uncertainty hides some of it; errors change little with it. Of the sets that pass, the one that explains
     most stays.
 
-    Where edges are found, they are looked for twice more in the factors that they have shaped, if these have error bars:
-    which rows are neighbours is better known then.
+    Where edges are found, they are looked for twice more in the factors that they have shaped, if these have error
+    bars: which rows are neighbours is better known then.
 
     Where no set passes, the order of the rows may be a graph, see ``order``. Where that says nothing either, held-out
     entries of the table are asked, see ``ask_entries``.
