@@ -500,14 +500,19 @@ def test_a_graph_that_was_known_beforehand_and_stands_alone_stays_as_it_is():
         assert learner.relearn(FactorMoments(X, np.zeros(100)), given) is given
 
 
-def test_what_entries_spoke_for_is_learned_anew_without_negative_weights():
+def test_a_graph_that_is_found_again_is_not_much_stronger():
+    """Factors that a graph has shaped would find it stronger each time."""
     X, _ = factors("geometric")
-    offered = EvidenceGraph().unproven(FactorMoments(X[:, :20]), GraphEstimate.identity(100))
-    again = EvidenceGraph().relearn(FactorMoments(X), offered)
-    assert not offered.proven
-    assert not again.proven
-    assert edges(again)[2].max() < 0
-    assert pair_set(again) != pair_set(offered)
+    first, identity = learned(X), GraphEstimate.identity(100)
+    assert 0 < first.strength < 100
+    # As alike as a strong graph makes them, and as if nothing were uncertain.
+    smooth = np.linalg.solve(first.precision.toarray() @ first.precision.toarray(), X)
+    moments = FactorMoments(smooth, np.zeros(100))
+    stronger = EvidenceGraph(order=False).learn(moments, identity)
+    again = EvidenceGraph(order=False).relearn(moments, first)
+    degrees = [2 * graph.n_edges / 100 for graph in (first, again, stronger)]
+    assert stronger.strength * degrees[2] > 2 * first.strength * degrees[0]
+    assert again.strength * degrees[1] == pytest.approx(1.5 * first.strength * degrees[0])
 
 
 # Many rows

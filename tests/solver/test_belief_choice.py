@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lgmd.solver.prior_choice import NoiseBelief, Trial, better_shared
+from lgmd.solver.prior_choice import NoiseBelief, Trial, better_shared, does_better
 
 LEARNED, OPTIMISTIC = NoiseBelief(), NoiseBelief(0.02)
 HELD = [NoiseBelief(level=level) for level in (0.4, 0.2, 0.1)]
@@ -63,3 +63,21 @@ def test_a_clear_case_needs_one_part():
 
     assert better_shared(trial, "bold", 10_000, may_hold_noise=True) == LEARNED
     assert set(parts) == {0}
+
+
+@pytest.mark.parametrize("difference", [-0.01, 0.01])
+def test_of_two_starts_that_with_less_error_does_better(difference):
+    parts = []
+
+    def trial(start, part):
+        parts.append(part)
+        noise = np.random.default_rng([part, start == "bold"]).standard_normal(1000)
+        return Trial(1.0 + 0.1 * noise + (difference if start == "bold" else 0.0), 0.0, 20, 0)
+
+    assert does_better(trial, "cautious", "bold", 20_000) == (difference > 0)
+    # A part says it within four standard errors, or another is asked.
+    assert set(parts) >= {0, 1}
+
+
+def test_without_held_out_entries_nothing_does_better():
+    assert not does_better(lambda start, part: Trial(np.zeros(0), 0.0, 20, 0), "cautious", "bold", 10)

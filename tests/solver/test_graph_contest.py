@@ -1,4 +1,4 @@
-"""Graphs that the factors do not prove: kept where held-out entries speak for them, and nowhere else."""
+"""Graphs that the factors do not prove: kept where entries speak for them, and nowhere else."""
 
 from dataclasses import replace
 
@@ -141,7 +141,7 @@ def test_true_graphs_that_are_offered_are_taken_and_wrong_ones_are_not():
         problem, state = problem_of(data.noisy, Offering(graph), NoGraph())
         none = (state.sample_graph, state.feature_graph)
         taken, other = graph_contest.with_unproven(problem, state, none)
-        assert (taken is graph) == is_taken
+        assert (taken.n_edges > 0, not taken.proven) == (is_taken, is_taken)
         assert other is none[1]
 
 

@@ -64,7 +64,7 @@ class GraphEstimate:
         For graphs of the form :math:`a I + b L` the ratio ``b / a``: zero where rows do not depend on each other. NaN
         for others.
     proven : bool
-        Whether the factor alone showed it; held-out entries may have spoken for it instead.
+        False where not the factor but entries of the table spoke for it.
     """
 
     precision: SparseGraph
@@ -227,16 +227,8 @@ class GraphLearner(ABC):
         """The graph anew from a factor that it has shaped; as :meth:`learn` does by default."""
         return self.learn(moments, previous)
 
-    def update(self, moments: Callable[[], FactorMoments], previous: GraphEstimate, times_before: int) -> GraphEstimate:
-        """What is learned the next time; where the first look at a factor showed no edge, there is none."""
-        if times_before == 0 < self.rounds:
-            return self.learn(moments(), previous)
-        if times_before < self.rounds and previous.n_edges:
-            return self.relearn(moments(), previous)
-        return previous
-
     def unproven(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
-        """A graph for held-out entries of the table to judge, where :meth:`learn` found none; none by default."""
+        """A graph for entries of the table to judge, where :meth:`learn` found none; none by default."""
         return previous
 
     def validate(self) -> None:  # noqa: B027 - most learners have nothing to check

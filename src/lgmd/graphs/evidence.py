@@ -46,6 +46,9 @@ _FEWEST = 3
 # Correlation in columns not looked at, as it is and in standard errors, below which there is no graph.
 _WEAKEST, _DEVIATIONS = 0.12, 3.0
 
+# How many times as strong a graph may be after another look, for all edges of a row together.
+_GROWTH = 1.5
+
 # Nodes up to which a graph is offered that nothing proves: a tenth of a second each time.
 _MOST_UNPROVEN = 500
 
@@ -62,6 +65,16 @@ class _Finding(NamedTuple):
     held_out: float
     ratio: float
     gain: float
+
+    def after(self, previous: GraphEstimate, moments: FactorMoments) -> _Finding:
+        """With the strength that suits the second moments of a factor which another graph has shaped.
+
+        Each look makes neighbours more alike, so that the next would find them stronger and stronger.
+        """
+        ratio, gain = best_ratio(self.graph.n, self.values, self.graph.roughness(moments.centred()))
+        degree = 2 * previous.n_edges / self.graph.n
+        most = _GROWTH * previous.strength * degree / float(self.graph.degrees.mean())
+        return self._replace(ratio=min(ratio, most), gain=gain)
 
     def precision(self) -> GraphEstimate:
         # A quadrature is good enough to compare sets of edges, but not for the log-determinant of the one that stays.
@@ -87,10 +100,10 @@ class EvidenceGraph(GraphLearner):
     most stays.
 
     Where edges are found, they are looked for twice more in the factors that they have shaped, if these have error
-    bars: which rows are neighbours is better known then.
+    bars: which rows are neighbours is better known then. Their strength may grow by half each time.
 
-    Where no set passes, the order of the rows may be a graph, see ``order``. Where that says nothing either, held-out
-    entries of the table are asked, see ``ask_entries``.
+    Where no set passes, the order of the rows may be a graph, see ``order``. Where that says nothing either, entries
+    of the table are asked, see ``ask_entries``.
 
     Among more than 5000 rows only pairs that are certain on their own become edges, and held-out columns are asked
     about a thousand rows. Time is ``O(n^2 k)``, memory that of the edges.
@@ -111,10 +124,10 @@ class EvidenceGraph(GraphLearner):
         follow each other in most tables. An order that says nothing changes nothing. It is not asked where ``prior`` or
         ``candidates`` are given, nor in tables with so many rows that their covariances would not fit beside it.
     ask_entries : bool, default=True
-        Whether variational inference asks held-out entries, where nothing else was found, if the graph of
-        :class:`LaplacianGraph` is worth it. It is not asked where ``neighbors`` are given, on sides of more than 500
-        nodes, of factors with fewer than three columns, and in tables of fewer than 2,000 or more than a million
-        entries.
+        Whether variational inference asks entries of the table, where nothing else was found, if the graph of
+        :class:`LaplacianGraph` is worth it: those held out from short runs, or all of a complete table. It is not asked
+        where ``neighbors`` are given, on sides of more than 500 nodes, of factors with fewer than three columns, and in
+        tables of fewer than 2,000 or more than a million entries.
     """
 
     rounds: ClassVar[int] = 3
@@ -151,44 +164,44 @@ class EvidenceGraph(GraphLearner):
         n = len(moments.mean)
         found = self._best(moments.centred())
         given = self._known_beforehand(n)
-        if self.prior is not None:
-            known = trusted(given, moments)
+        if given is None:
+            known = GraphEstimate.identity(n)
         else:
-            known = order_of_rows(moments) if self.order and self.candidates is None else GraphEstimate.identity(n)
+            known = order_of_rows(moments) if self.prior is None else trusted(given, moments)
         if found is None:
             return known
-        if not known.n_edges:
+        if given is None or not known.n_edges:
             return found.precision()
         return _together(given, known, found, moments, is_order=self.prior is None)
 
     def relearn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
-        """Look again, as the graph was found: factors are closer to the truth now, and know their neighbours better.
+        """Look again for neighbours: factors are closer to the truth now, and know them better.
 
-        They confirm the graph that has shaped them, so that this says nothing about whether there is one, and those
-        without error bars do little else. Of a graph that was known beforehand and stands alone nothing is left to find
-        but its strength, which would only grow.
+        They confirm the graph that has shaped them, so that this says nothing about whether there is one, nor how
+        strong it is; and those without error bars do little else. A graph with edges that were known beforehand stays
+        as it is.
         """
-        if not previous.proven:
-            return self._most_likely(moments, previous)
-        if moments.variance is None or _has_edges_of(previous, self._known_beforehand(len(moments.mean))):
+        if moments.variance is None or self._has_known_edges(previous):
             return previous
-        found = self.learn(moments, previous)
-        return found if found.n_edges else previous
+        found = self._best(moments.centred())
+        return previous if found is None else found.after(previous, moments).precision()
 
     def unproven(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
         """The most likely graph without negative weights, unless it is said how many neighbours a row has."""
         is_asked = self.ask_entries and self.neighbors == "auto" and len(moments.mean) <= _MOST_UNPROVEN
         if not is_asked or moments.centred().n_directions < _FEWEST:
             return previous
-        return self._most_likely(moments, previous)
+        return LaplacianGraph(candidates=self.candidates, order=False).learn(moments, previous)
 
-    def _most_likely(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
-        return replace(LaplacianGraph(candidates=self.candidates, order=False).learn(moments, previous), proven=False)
+    def _known_beforehand(self, n: int) -> WeightedGraph | None:
+        """The given graph, or the order of the rows; None if neither is asked."""
+        if self.prior is not None:
+            return WeightedGraph.of_adjacency(as_symmetric(self.prior, "The prior graph"))
+        return Chain(n) if self.order and self.candidates is None else None
 
-    def _known_beforehand(self, n: int) -> WeightedGraph:
-        return (
-            Chain(n) if self.prior is None else WeightedGraph.of_adjacency(as_symmetric(self.prior, "The prior graph"))
-        )
+    def _has_known_edges(self, estimate: GraphEstimate) -> bool:
+        known = self._known_beforehand(estimate.precision.shape[0])
+        return known is not None and bool(np.all(estimate.precision[known.rows, known.columns] != 0))
 
     def _best(self, moments: FactorMoments) -> _Finding | None:
         n, k = moments.mean.shape
@@ -209,11 +222,6 @@ class EvidenceGraph(GraphLearner):
                 findings.append(_finding(moments, everything, everything.chosen(*kind), held_out))
         real = [finding for finding in findings if finding is not None and finding.gain > 0]
         return max(real, key=lambda finding: finding.gain, default=None)
-
-
-def _has_edges_of(estimate: GraphEstimate, graph: WeightedGraph) -> bool:
-    """Whether an estimate has the edges of a graph and no others."""
-    return estimate.n_edges == len(graph) and bool(np.all(estimate.precision[graph.rows, graph.columns] != 0))
 
 
 def _together(

@@ -356,7 +356,7 @@ class LaplacianGraph(GraphLearner):
         smallest on average over a chain, blocks and rows without a graph (100 nodes, 20 columns). The plain penalty
         reaches 0.09 a node, the sparse one 0.07, with a third of the edges or fewer, and next to none where there is
         no graph; on blocks alone the plain one is closer, 0.09 against 0.14. With fewer than 8 columns, counted by what
-        they say, it grows with the square of what is missing, up to 0.5, unless there are ``candidates``: of 3 columns
+        they say, it is ``(8 / columns) ** 2`` times as large, up to 0.5, unless there are ``candidates``: of 3 columns
         the divergence is then 0.37 a node instead of 0.45.
     sparse : bool, default=False
         Whether weak edges are left out; see :func:`laplacian_precision`.
@@ -394,8 +394,9 @@ class LaplacianGraph(GraphLearner):
     def learn(self, moments: FactorMoments, previous: GraphEstimate) -> LaplacianEstimate:
         """Solve the problem for the factor's correlations, from the previous graph on."""
         if self.order and self.candidates is None:
-            anywhere = replace(self, order=False)
-            in_order = replace(anywhere, candidates=chain)
+            # Both are judged on some of the columns, with the penalty that all of them will have.
+            anywhere = replace(self, order=False, rho=self._rho(moments))
+            in_order = replace(self, order=False, candidates=chain)
             return (in_order if prefers_order(anywhere, in_order, moments, previous) else anywhere).learn(
                 moments, previous
             )
@@ -420,11 +421,12 @@ class LaplacianGraph(GraphLearner):
             vectors = moments.correlation_vectors().astype(np.float32, copy=False)
             pairs = nearest_pairs(vectors, min(self.n_neighbors, n - 1))
             correlations = moments.pair_correlations(*pairs)
-        rho = self._default_rho(moments) if self.rho is None else self.rho
         rows, columns = pairs
-        return _Problem(n, rows, columns, np.maximum(2.0 - 2.0 * correlations, 0.0), float(n), rho)
+        return _Problem(n, rows, columns, np.maximum(2.0 - 2.0 * correlations, 0.0), float(n), self._rho(moments))
 
-    def _default_rho(self, moments: FactorMoments) -> float:
+    def _rho(self, moments: FactorMoments) -> float:
+        if self.rho is not None:
+            return self.rho
         rho = 0.12 if self.sparse else 0.03
         if self.candidates is None:
             # In few directions every row has neighbours by chance, and many rows to find them among.

@@ -78,16 +78,16 @@ def denoising_trials(
         return min(on_table(start)[0].state.noise.level for start in references)
 
     @cache
-    def changed(part: int) -> tuple[DenseObserved, FloatArray]:
+    def changed(part: int) -> DenseObserved:
         change = _STEP * np.sqrt(noise_variance()) * random_signs(data, part).reshape(data.shape)
-        return DenseObserved((data.values + change).astype(data.dtype)), change
+        return DenseObserved((data.values + change).astype(data.dtype))
 
-    @cache
     def following(start: StartT, part: int) -> FloatArray:
         """How far each estimate follows its own entry, on average over signs."""
         found, estimates, _ = on_table(start)
-        table, change = changed(part)
-        if not change.any():
+        table = changed(part)
+        change = table.values - data.values
+        if not change.all():
             return np.ones(data.shape)
         return np.asarray((_estimates(run(start, table, found.n_iter).state) - estimates) / change)
 

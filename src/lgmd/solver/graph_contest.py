@@ -79,11 +79,13 @@ class _Contest:
     def winner(self, offered: Sides) -> Sides:
         """The sides whose offered graphs lower errors; of two, both, one or none."""
         data, noise = self.problem.data, self.problem.noise
+        fewest = 1
         if isinstance(data, DenseObserved) and noise.kind == "homoscedastic" and not noise.by_entries:
-            gains = self._on_complete(data, offered)
+            # One draw of signs says little: what they add varies as much between draws as between entries.
+            gains, fewest = self._on_complete(data, offered), 2
         else:
             gains = self._foreseen()
-        for parts in range(1, n_parts(data.n_observed) + 1):
+        for parts in range(fewest, max(fewest, n_parts(data.n_observed)) + 1):
             lead = _lead(gains(offered, parts))
             if lead >= _CLEAR or lead <= _HOPELESS:
                 break
@@ -168,4 +170,4 @@ def _offered(problem: VariationalInference, state: VariationalState, graphs: Gra
 def _unproven(learner: GraphLearner, moments: FactorMoments, graph: GraphEstimate) -> GraphEstimate:
     """What a learner offers, or the graph itself where that has no edge either."""
     offered = learner.unproven(moments, graph)
-    return offered if offered.n_edges else graph
+    return replace(offered, proven=False) if offered.n_edges else graph

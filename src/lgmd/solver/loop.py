@@ -16,6 +16,7 @@ from typing import Generic, TypeAlias
 from lgmd.linalg.threads import blas_threads_worth
 from lgmd.solver.checkpoint import Checkpoint
 from lgmd.solver.convergence import Status
+from lgmd.solver.graph_updates import updates_left
 from lgmd.solver.history import History, Record
 from lgmd.solver.problem import Inference, Iteration, State, StateT
 
@@ -145,11 +146,8 @@ def _smaller(
 
 
 def _graph_updates_left(problem: Inference[StateT], schedule: Schedule, state: StateT, history: History) -> int:
-    """How often the graphs are to be learned: not again where the first look showed no edge."""
     done = int(history.graph_steps.sum())
-    if done and not state.sample_graph.n_edges + state.feature_graph.n_edges:
-        return 0
-    return _graph_updates(problem, schedule) - done
+    return updates_left(_graph_updates(problem, schedule), done, (state.sample_graph, state.feature_graph))
 
 
 def _graph_updates(problem: Inference[StateT], schedule: Schedule) -> int:

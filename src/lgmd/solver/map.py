@@ -31,6 +31,7 @@ from lgmd.factors import (
 )
 from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
 from lgmd.observed import Observed
+from lgmd.solver.graph_updates import updated
 from lgmd.solver.problem import FEATURES, SAMPLES, Iteration
 
 __all__ = ["MapInference", "MapState"]
@@ -132,9 +133,9 @@ class MapInference:
         """The graphs anew from the factors."""
         return replace(
             state,
-            sample_graph=self.sample_learner.update(lambda: FactorMoments(state.X), state.sample_graph, times_before),
-            feature_graph=self.feature_learner.update(
-                lambda: FactorMoments(state.W), state.feature_graph, times_before
+            sample_graph=updated(self.sample_learner, lambda: FactorMoments(state.X), state.sample_graph, times_before),
+            feature_graph=updated(
+                self.feature_learner, lambda: FactorMoments(state.W), state.feature_graph, times_before
             ),
         )
 

@@ -164,7 +164,7 @@ def _gains(trial: Trials, start: Start, other: Start, n_observed: int, margin: f
     for part in range(n_parts(n_observed)):
         gains.append(trial(other, part).losses - trial(start, part).losses * (1 + margin))
         so_far = np.concatenate(gains)
-        if abs(so_far.sum()) > _CLEAR * float(np.linalg.norm(so_far)):
+        if not len(so_far) or abs(so_far.sum()) > _CLEAR * float(np.linalg.norm(so_far)):
             break
     return gains
 

@@ -33,6 +33,7 @@ from lgmd.factors.storage import pack_noise, pack_posterior, unpack_noise, unpac
 from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
 from lgmd.observed import Observed
 from lgmd.solver.graph_contest import with_unproven
+from lgmd.solver.graph_updates import updated
 from lgmd.solver.problem import FEATURES, SAMPLES, Iteration
 from lgmd.solver.variational_starter import Starter
 from lgmd.solver.variational_state import WEAK, VariationalState, balanced, without_dead_columns
@@ -107,8 +108,8 @@ class VariationalInference:
     def learn_graphs(self, state: VariationalState, times_before: int) -> VariationalState:
         """The graphs anew from the second moments of the factors; the first edges of all start the factors anew."""
         graphs = (
-            self.sample_learner.update(lambda: self.sample_moments(state), state.sample_graph, times_before),
-            self.feature_learner.update(lambda: self.feature_moments(state), state.feature_graph, times_before),
+            updated(self.sample_learner, lambda: self.sample_moments(state), state.sample_graph, times_before),
+            updated(self.feature_learner, lambda: self.feature_moments(state), state.feature_graph, times_before),
         )
         if times_before == 0:
             graphs = with_unproven(self, state, graphs)

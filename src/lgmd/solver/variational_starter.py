@@ -51,6 +51,9 @@ __all__ = ["SHARED_ENTRIES", "Graphs", "Starter", "losses"]
 
 Graphs: TypeAlias = tuple[GraphEstimate, GraphEstimate]
 
+# The states of starts by their names.
+Starts: TypeAlias = Callable[[str], VariationalState]
+
 
 # Iterations for which the cautious start holds the noise.
 _HELD = 10
@@ -94,9 +97,10 @@ class Starter:
 
     def short_run(self, *, shared: bool, optimism: float, may_be_cautious: bool, n_iter: int | None = None) -> ShortRun:
         """A short run with one kind of prior and a belief about the noise, as long as is asked for if that is said."""
+        starts = self._starts()
         if not shared and may_be_cautious and not self._has_edges:
-            return min(self._bold_and_cautious(), key=lambda run: run.loss)
-        state = self._starts()("shared" if shared else "bold")
+            return min((self._tried(starts(name), n_iter) for name in ("bold", "cautious")), key=lambda run: run.loss)
+        state = starts("shared" if shared else "bold")
         return self._tried(replace(state, noise=replace(state.noise, optimism=optimism)), n_iter)
 
     def _from_all(self) -> VariationalState:
@@ -106,28 +110,24 @@ class Starter:
         # Short runs depend on which side comes first: a table and its transpose are judged by the same ones.
         n, p = problem.data.shape
         judge = self if n >= p else Starter(problem.T, self.intercepts.T, self.graphs[::-1], self.random_state)
-        trials = judge._foreseeing()
-        name, state = self._of_columns(trials)
+        trials, starts = judge._foreseeing(), self._starts()
+        name, state = self._of_columns(starts, trials)
         if problem.prior == "auto" and problem.data.n_observed <= SHARED_ENTRIES:
             belief = judge._shared_belief(name, trials)
             if belief is not None:
-                return belief.imposed_on(self._starts()("shared"))
+                return belief.imposed_on(starts("shared"))
         return state
 
-    def _of_columns(self, trials: Trials) -> tuple[str, VariationalState]:
+    def _of_columns(self, starts: Starts, trials: Trials) -> tuple[str, VariationalState]:
         """The bold or the cautious start, by name, and where it leads: by the bound, and under graphs by trials too."""
         data = self.problem.data
         if data.is_complete or (self._has_edges and data.n_observed > SHARED_ENTRIES):
-            return "bold", self._starts()("bold")
-        bold, cautious = self._bold_and_cautious()
+            return "bold", starts("bold")
+        bold, cautious = (self._tried(starts(name)) for name in ("bold", "cautious"))
         is_bold = bold.loss <= cautious.loss
         if not is_bold and self._has_edges:
             is_bold = not does_better(trials, "cautious", "bold", data.n_observed)
         return ("bold", bold.state) if is_bold else ("cautious", cautious.state)
-
-    def _bold_and_cautious(self) -> tuple[ShortRun, ShortRun]:
-        starts = self._starts()
-        return self._tried(starts("bold")), self._tried(starts("cautious"))
 
     def _shared_belief(self, other: str, trials: Trials) -> NoiseBelief | None:
         """The belief about noise with which a shared prior variance is better than another start; None if none is."""
@@ -148,7 +148,7 @@ class Starter:
         problem = self.problem
 
         @cache
-        def part(seed: int) -> tuple[Starter, HeldOut, Callable[[str], VariationalState]]:
+        def part(seed: int) -> tuple[Starter, HeldOut, Starts]:
             kept, held = hold_out(problem.data, HELD_OUT, seed)
             starter = replace(self, problem=replace(problem, data=kept))
             return starter, held, starter._starts()
@@ -168,8 +168,8 @@ class Starter:
             return 0.0
         return float(self.problem.posterior(state, 1.0).variances(held.rows, held.columns).mean())
 
-    def _starts(self) -> Callable[[str], VariationalState]:
-        """The states of starts by their names, with what they share done once."""
+    def _starts(self) -> Starts:
+        """What they share is done once."""
         problem, graphs = self.problem, self.graphs
         arguments = (problem.data, self.intercepts, problem.intercepts, problem.n_components)
         analytic = problem.data.is_complete and not self._has_edges and not problem.noise.by_entries
@@ -266,7 +266,7 @@ def losses(state: VariationalState, held: HeldOut) -> FloatArray:
     return np.asarray(np.minimum(squares, most))
 
 
-def _made(start: Start, starts: Callable[[str], VariationalState]) -> VariationalState:
+def _made(start: Start, starts: Starts) -> VariationalState:
     return starts(start) if isinstance(start, str) else start.imposed_on(starts("shared"))
 
 

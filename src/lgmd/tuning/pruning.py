@@ -1,8 +1,8 @@
 """Giving up runs that are not getting anywhere, by the error on the held-out entries as they go on.
 
 Only fits with ``inference="map"`` are watched, and only from the time on when all their graphs are learned: then the
-factors run to one minimum, and the error settles at a geometric rate. Variational fits start anew under each graph, so
-what a run shows early says nothing about its end.
+factors run to one minimum, and the error settles at a geometric rate. Variational fits start anew under the first
+graphs, so what a run shows early says nothing about its end.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class _Watch:
 
     def __call__(self, progress: Progress) -> None:
         if progress.record.graph_step:
-            self._graph_updates_left -= 1
+            has_edges = progress.record.sample_edges + progress.record.feature_edges > 0
+            self._graph_updates_left = self._graph_updates_left - 1 if has_edges else 0
             self._errors.clear()
         if self._graph_updates_left > 0 or progress.iteration % _EVERY or not isinstance(progress.state, MapState):
             return

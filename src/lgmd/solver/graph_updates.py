@@ -1,0 +1,34 @@
+"""When graphs are learned: once where the first look at the factors shows no edge, else as often as learners want."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
+
+__all__ = ["updated", "updates_left"]
+
+
+def updates_left(most: int, done: int, graphs: tuple[GraphEstimate, GraphEstimate]) -> int:
+    """How often graphs are still to be learned, of ``most`` times."""
+    if done and not any(graph.n_edges for graph in graphs):
+        return 0
+    return most - done
+
+
+def updated(
+    learner: GraphLearner, moments: Callable[[], FactorMoments], previous: GraphEstimate, done: int
+) -> GraphEstimate:
+    """What a learner makes of a factor after it has learned so often.
+
+    Only learners know what factors show; a graph that entries spoke for is offered anew.
+    """
+    if done >= learner.rounds or (done and not previous.n_edges):
+        return previous
+    if done == 0:
+        return learner.learn(moments(), previous)
+    if previous.proven:
+        return learner.relearn(moments(), previous)
+    offered = learner.unproven(moments(), previous)
+    return replace(offered, proven=False) if offered.n_edges else previous
