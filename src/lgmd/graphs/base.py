@@ -208,7 +208,8 @@ class GraphLearner(ABC):
     """Makes the graph of one side.
 
     A learner is a value: frozen parameters, no state, equal to another with equal parameters. :meth:`start` is called
-    once with the table, :meth:`learn` each time the factors have settled. Learners are dataclasses that say
+    once with the table, :meth:`learn` when the factors have settled, :meth:`relearn` when they have settled under its
+    graph, until that was :attr:`rounds` times in all. Learners are dataclasses that say
     ``eq=False``, since the comparison a dataclass writes for itself cannot compare matrices.
     """
 

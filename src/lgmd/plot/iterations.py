@@ -24,8 +24,8 @@ def convergence(model: Any, ax: Axes | None = None) -> Axes:
     """
     Draw the objective, or the negative evidence bound, after each iteration; lines mark where graphs were learned anew.
 
-    It falls while the graphs are held. It may jump at a graph step, where the factors start anew. First iterations that
-    would flatten all others lie above the picture, which says how many they are.
+    It falls while the graphs are held. It may jump at a graph step; under the first graphs factors start anew. First
+    iterations that would flatten all others lie above the picture, which says how many they are.
 
     Parameters
     ----------
