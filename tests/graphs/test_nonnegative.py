@@ -1,5 +1,7 @@
 """The graph of LGMD+: optimal by its conditions and by its gap, a valid Laplacian, sparse where asked."""
 
+from dataclasses import replace
+
 import cvxpy
 import numpy as np
 import pytest
@@ -446,3 +448,18 @@ def test_a_giant_component_of_fifty_thousand_nodes_finishes(rng):
     _, labels = scipy.sparse.csgraph.connected_components(estimate.precision)
     assert np.bincount(labels).max() > 0.99 * n
     assert estimate.n_edges < 5 * n
+
+
+@pytest.mark.parametrize(("columns", "rho"), [(1, 0.5), (4, 0.12), (8, 0.03), (30, 0.03)])
+def test_the_penalty_of_few_columns_is_larger(columns, rho):
+    X = np.random.default_rng(0).standard_normal((20, columns))
+    learner, identity = LaplacianGraph(order=False), GraphEstimate.identity(20)
+    moments = FactorMoments(X)
+    for given, expected in ((None, rho), (candidate_graphs.chain(20), 0.03)):
+        by_default = replace(learner, candidates=given).learn(moments, identity)
+        stated = replace(learner, candidates=given, rho=expected).learn(moments, identity)
+        np.testing.assert_array_equal(by_default.precision.toarray(), stated.precision.toarray())
+    # What counts is what columns say, not how many there are.
+    uncertain = learner.learn(FactorMoments(X, effective_columns=columns / 2), identity)
+    stated = replace(learner, rho=min(0.5, 0.03 * max(1.0, 16 / columns) ** 2)).learn(moments, identity)
+    np.testing.assert_array_equal(uncertain.precision.toarray(), stated.precision.toarray())

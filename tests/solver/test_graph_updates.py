@@ -68,3 +68,11 @@ def test_updates_end_where_the_first_look_showed_no_edge():
     assert updates_left(3, 0, (EMPTY, EMPTY)) == 3
     assert updates_left(3, 1, (EMPTY, EMPTY)) == 0
     assert updates_left(3, 1, (EMPTY, graph(0.5))) == 2
+
+
+def test_a_scale_that_was_learned_is_learned_again():
+    """Without an edge a precision may still say how much rows vary."""
+    scaled = GraphEstimate(2.0 * EMPTY.precision, 4 * float(np.log(2.0)))
+    assert not scaled.is_identity
+    assert updates_left(3, 1, (EMPTY, scaled)) == 2
+    assert updated(Recorder(), moments, scaled, 1).n_edges == 1

@@ -69,7 +69,7 @@ class LGMD(Factorization):
         How the factors are updated. ``"auto"`` is exact: a Sylvester equation for a complete table, conjugate gradients
         with gaps. ``"paper"`` is the update as printed in the paper, which can diverge. MAP only.
     graph_updates : int, default=3
-        Most times the graphs are learned from the factors; once where that shows no edge. Variational inference starts
+        Most times the graphs are learned from the factors; once where that shows nothing. Variational inference starts
         the factors anew under the first graphs.
     allow_empty : bool, default=False
         Whether rows and columns may have no observed entry; their factors then come from the graph alone.

@@ -81,6 +81,11 @@ class GraphEstimate:
         diagonal = int(np.count_nonzero(self.precision.diagonal()))
         return (int(self.precision.count_nonzero()) - diagonal) // 2
 
+    @property
+    def is_identity(self) -> bool:
+        """Whether it says nothing about any row: no edge, and unit scale."""
+        return self.n_edges == 0 and bool(np.all(self.precision.diagonal() == 1))
+
     @classmethod
     def identity(cls, n: int) -> GraphEstimate:
         """The graph without edges at unit scale."""

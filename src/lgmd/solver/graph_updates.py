@@ -1,4 +1,4 @@
-"""When graphs are learned: once where the first look at the factors shows no edge, else as often as learners want."""
+"""When graphs are learned: once where the first look at the factors shows nothing, else as often as learners want."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["updated", "updates_left"]
 
 def updates_left(most: int, done: int, graphs: tuple[GraphEstimate, GraphEstimate]) -> int:
     """How often graphs are still to be learned, of ``most`` times."""
-    if done and not any(graph.n_edges for graph in graphs):
+    if done and all(graph.is_identity for graph in graphs):
         return 0
     return most - done
 
@@ -24,7 +24,7 @@ def updated(
 
     Only learners know what factors show; a graph that entries spoke for is offered anew.
     """
-    if done >= learner.rounds or (done and not previous.n_edges):
+    if done >= learner.rounds or (done and previous.is_identity):
         return previous
     if done == 0:
         return learner.learn(moments(), previous)

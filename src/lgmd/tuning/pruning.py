@@ -16,6 +16,7 @@ import numpy as np
 from lgmd.estimators.factorization import Factorization
 from lgmd.observed import HeldOut
 from lgmd.solver import MapState, Progress
+from lgmd.solver.graph_updates import updates_left
 
 __all__ = ["Bar", "GivenUpError", "can_prune", "watch"]
 
@@ -73,17 +74,19 @@ class _Watch:
     def __init__(self, held_out: HeldOut, bar: Bar, graph_updates: int) -> None:
         self._held_out = held_out
         self._bar = bar
-        self._graph_updates_left = graph_updates
+        self._graph_updates, self._graph_updates_done = graph_updates, 0
         self._errors: list[float] = []
 
     def __call__(self, progress: Progress) -> None:
         if progress.record.graph_step:
-            has_edges = progress.record.sample_edges + progress.record.feature_edges > 0
-            self._graph_updates_left = self._graph_updates_left - 1 if has_edges else 0
+            self._graph_updates_done += 1
             self._errors.clear()
-        if self._graph_updates_left > 0 or progress.iteration % _EVERY or not isinstance(progress.state, MapState):
+        state = progress.state
+        if progress.iteration % _EVERY or not isinstance(state, MapState):
             return
-        self._errors.append(self._error(progress.state))
+        if updates_left(self._graph_updates, self._graph_updates_done, (state.sample_graph, state.feature_graph)) > 0:
+            return
+        self._errors.append(self._error(state))
         if heading_for(self._errors) > self._bar.error:
             raise GivenUpError(self._errors[-1], progress.iteration, self._bar.error)
 
