@@ -135,6 +135,11 @@ class NoiseModel:
         """Whether entries have weights of their own."""
         return self.likelihood == "student"
 
+    @property
+    def has_one_variance(self) -> bool:
+        """Whether all entries have Gaussian noise of the same variance."""
+        return self.kind == "homoscedastic" and not self.by_entries
+
     def start(self, data: Observed, variance: float, weights: FloatArray | None = None) -> Noise:
         """The same variance for all entries."""
         n, p = data.shape

@@ -71,10 +71,9 @@ class _Finding(NamedTuple):
 
         Each look makes neighbours more alike, so that the next would find them stronger and stronger.
         """
-        ratio, gain = best_ratio(self.graph.n, self.values, self.graph.roughness(moments.centred()))
-        degree = 2 * previous.n_edges / self.graph.n
-        most = _GROWTH * previous.strength * degree / float(self.graph.degrees.mean())
-        return self._replace(ratio=min(ratio, most), gain=gain)
+        ratio, _ = best_ratio(self.graph.n, self.values, self.graph.roughness(moments.centred()))
+        most = _GROWTH * previous.strength * previous.n_edges / len(self.graph)
+        return self._replace(ratio=min(ratio, most))
 
     def precision(self) -> GraphEstimate:
         # A quadrature is good enough to compare sets of edges, but not for the log-determinant of the one that stays.
@@ -184,7 +183,8 @@ class EvidenceGraph(GraphLearner):
         if moments.variance is None or self._has_known_edges(previous):
             return previous
         found = self._best(moments.centred())
-        return previous if found is None else found.after(previous, moments).precision()
+        again = previous if found is None else found.after(previous, moments).precision()
+        return again if again.n_edges else previous
 
     def unproven(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
         """The most likely graph without negative weights, unless it is said how many neighbours a row has."""

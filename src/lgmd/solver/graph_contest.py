@@ -78,9 +78,9 @@ class _Contest:
 
     def winner(self, offered: Sides) -> Sides:
         """The sides whose offered graphs lower errors; of two, both, one or none."""
-        data, noise = self.problem.data, self.problem.noise
+        data = self.problem.data
         fewest = 1
-        if isinstance(data, DenseObserved) and noise.kind == "homoscedastic" and not noise.by_entries:
+        if isinstance(data, DenseObserved) and self.problem.noise.has_one_variance:
             # One draw of signs says little: what they add varies as much between draws as between entries.
             gains, fewest = self._on_complete(data, offered), 2
         else:

@@ -131,12 +131,11 @@ class Starter:
 
     def _shared_belief(self, other: str, trials: Trials) -> NoiseBelief | None:
         """The belief about noise with which a shared prior variance is better than another start; None if none is."""
-        data, noise = self.problem.data, self.problem.noise
-        learns_one_variance = noise.kind == "homoscedastic" and not noise.by_entries
-        if isinstance(data, DenseObserved) and learns_one_variance:
+        data, has_one_variance = self.problem.data, self.problem.noise.has_one_variance
+        if isinstance(data, DenseObserved) and has_one_variance:
             trials = denoising_trials(data, self._on_complete, ("bold", NoiseBelief()))
             return better_shared(trials, other, data.n_observed, may_hold_noise=False)
-        return better_shared(trials, other, data.n_observed, may_hold_noise=learns_one_variance)
+        return better_shared(trials, other, data.n_observed, may_hold_noise=has_one_variance)
 
     def _on_complete(self, start: Start, data: DenseObserved, n_iter: int | None) -> ShortRun:
         """A short run from a start, on a complete table."""
