@@ -497,7 +497,9 @@ def test_a_graph_that_was_known_beforehand_and_stands_alone_stays_as_it_is():
     given = PriorGraph(chain).learn(FactorMoments(X), identity)
     assert given.n_edges == 99
     for learner in (EvidenceGraph(), EvidenceGraph(prior=chain)):
-        assert learner.relearn(FactorMoments(X, np.zeros(100)), given) is given
+        assert not learner.looks_again(given)
+        assert learner.looks_again(learned(factors("blocks")[0]))
+    assert EvidenceGraph(order=False).looks_again(given)
 
 
 def test_a_graph_that_is_found_again_is_not_much_stronger():

@@ -55,6 +55,16 @@ def test_where_there_is_nothing_to_learn_nobody_asks_for_moments(done, previous)
     assert updated(Recorder(), never, previous, done) is previous
 
 
+def test_a_learner_that_does_not_look_again_is_not_shown_moments():
+    class Content(Recorder):
+        def looks_again(self, previous):
+            return False
+
+    before = graph(0.5)
+    assert updated(Content(), never, before, 1) is before
+    assert updated(Content(), moments, before, 0) is not before
+
+
 def test_what_is_offered_without_an_edge_is_no_offer():
     class Silent(Recorder):
         def unproven(self, moments, previous):

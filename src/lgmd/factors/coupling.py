@@ -25,8 +25,9 @@ __all__ = ["Coupling", "JointRows"]
 # Unknowns up to which the joint covariance is formed; above, draws from it are compared.
 _DENSE_UNKNOWNS = 2000
 
-# Residual of the joint means: every step raises the bound, the next iteration begins where this one ends.
-_SOLVE_TOL = 1e-6
+# Residuals of the joint means, where every step raises the bound and the next iteration begins where this one ends, and
+# of draws, which are too few to be worth more.
+_MEAN_TOL, _DRAW_TOL = 1e-6, 1e-3
 
 # Draws for rows that are too many for that: as many as the numbers allow, but not fewer than a few.
 _N_DRAWS, _FEWEST_DRAWS, _DRAWN_NUMBERS = 32, 8, 200_000_000
@@ -60,12 +61,14 @@ class Coupling:
         """
         if not len(self.coupled):
             return alone
-        position = np.searchsorted(rows, self.coupled)
+        position: IntArray | slice = np.searchsorted(rows, self.coupled)
+        if len(self.coupled) == len(rows):
+            position = slice(None)  # copies nothing
         L = lower[position]
         right = multiply_upper(L, alone[position])
         start = multiply_upper(L, own.mean[self.coupled].astype(np.float64))
         mean = alone.copy()
-        mean[position] = solve_upper(L, self._solve(L, right, start, own))
+        mean[position] = solve_upper(L, self._solve(L, right, start, own, _MEAN_TOL))
         return mean
 
     def joint(self, moments: FloatArray, tau: FloatArray, own: SidePosterior) -> JointRows | None:
@@ -120,19 +123,19 @@ class Coupling:
         for draw in draws:
             right = np.einsum("mab,mb->ma", roots, rng.standard_normal((m, d)))
             right += color(rng, d) * np.sqrt(weights)
-            draw[:] = solve_upper(L, self._solve(L, solve_lower(L, right), np.zeros_like(right), own))
+            draw[:] = solve_upper(L, self._solve(L, solve_lower(L, right), np.zeros_like(right), own, _DRAW_TOL))
             pull = solve_upper(L, solve_lower(L, self._edges @ (draw * weights)))
             marginals += np.einsum("ma,mb->mab", pull, pull) / len(draws)
         return JointRows(self, _without_intercept(marginals, own), weights, None, draws)
 
-    def _solve(self, L: FloatArray, right: FloatArray, start: FloatArray, own: SidePosterior) -> FloatArray:
+    def _solve(self, L: FloatArray, right: FloatArray, start: FloatArray, own: SidePosterior, tol: float) -> FloatArray:
         """``(I + L^-1 (A_off x G^-1) L^-T) u = right``."""
         weights = self._weights(own)
         return conjugate_gradients(
             lambda u: u + solve_lower(L, self._edges @ (solve_upper(L, u) * weights)),
             right,
             start,
-            tol=_SOLVE_TOL,
+            tol=tol,
             max_iter=200,
         ).solution
 

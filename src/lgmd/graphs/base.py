@@ -229,6 +229,10 @@ class GraphLearner(ABC):
         """The graph given the factor; a learner that does not learn keeps the previous one."""
         return previous
 
+    def looks_again(self, previous: GraphEstimate) -> bool:
+        """Whether :meth:`relearn` may change a graph, for which moments have to be computed; it may by default."""
+        return True
+
     def relearn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
         """The graph anew from a factor that it has shaped; as :meth:`learn` does by default."""
         return self.learn(moments, previous)

@@ -173,14 +173,18 @@ class EvidenceGraph(GraphLearner):
             return found.precision()
         return _together(given, known, found, moments, is_order=self.prior is None)
 
+    def looks_again(self, previous: GraphEstimate) -> bool:
+        """Unless the graph has the edges that were known beforehand: it stays as it is."""
+        known = self._known_beforehand(previous.precision.shape[0])
+        return known is None or not np.all(previous.precision[known.rows, known.columns] != 0)
+
     def relearn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
         """Look again for neighbours: factors are closer to the truth now, and know them better.
 
         They confirm the graph that has shaped them, so that this says nothing about whether there is one, nor how
-        strong it is; and those without error bars do little else. A graph with edges that were known beforehand stays
-        as it is.
+        strong it is; and those without error bars do little else.
         """
-        if moments.variance is None or self._has_known_edges(previous):
+        if moments.variance is None:
             return previous
         found = self._best(moments.centred())
         again = previous if found is None else found.after(previous, moments).precision()
@@ -198,10 +202,6 @@ class EvidenceGraph(GraphLearner):
         if self.prior is not None:
             return WeightedGraph.of_adjacency(as_symmetric(self.prior, "The prior graph"))
         return Chain(n) if self.order and self.candidates is None else None
-
-    def _has_known_edges(self, estimate: GraphEstimate) -> bool:
-        known = self._known_beforehand(estimate.precision.shape[0])
-        return known is not None and bool(np.all(estimate.precision[known.rows, known.columns] != 0))
 
     def _best(self, moments: FactorMoments) -> _Finding | None:
         n, k = moments.mean.shape

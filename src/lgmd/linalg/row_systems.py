@@ -240,11 +240,11 @@ def _solve_upper(start, stop, lower, vectors):  # type: ignore[no-untyped-def]
 def _multiply_upper(start, stop, lower, vectors):  # type: ignore[no-untyped-def]
     k = vectors.shape[1]
     for i in range(start, stop):
-        for a in range(k):
-            value = lower[i, a, a] * vectors[i, a]
-            for b in range(a + 1, k):
-                value += lower[i, b, a] * vectors[i, b]
-            vectors[i, a] = value
+        for b in range(k):
+            value = vectors[i, b]
+            vectors[i, b] = 0.0
+            for a in range(b + 1):
+                vectors[i, a] += lower[i, b, a] * value
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from functools import cache, lru_cache
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -57,9 +57,12 @@ def _allowed_threads() -> int:
     return max(1, min([cores, *limits]))
 
 
+@lru_cache(maxsize=256)
 def even_blocks(n_rows: int, n_blocks: int = _N_BLOCKS) -> IntArray:
-    """Boundaries of at most ``n_blocks`` runs of rows of equal length."""
-    return np.unique(np.linspace(0, n_rows, min(n_rows, n_blocks) + 1).astype(np.int64))
+    """Boundaries of at most ``n_blocks`` runs of rows of equal length; they can be read only."""
+    boundaries = np.unique(np.linspace(0, n_rows, min(n_rows, n_blocks) + 1).astype(np.int64))
+    boundaries.setflags(write=False)
+    return boundaries
 
 
 def balanced_blocks(indptr: IntArray, n_blocks: int = _N_BLOCKS) -> IntArray:

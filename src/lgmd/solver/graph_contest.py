@@ -36,6 +36,10 @@ _FEWEST_ENTRIES, _HELD_OUT = 2000, 0.1
 # the most likely one foresees less, by two or three of them.
 _WORTH, _CLEAR, _HOPELESS = 1.5, 3.0, -1.0
 
+# The first part of a complete table says little alone: what signs add varies as much between draws as between entries.
+# It is never clear, and hopeless only here.
+_HOPELESS_ALONE = -2.0
+
 # Which sides get what their learners offer.
 Sides: TypeAlias = tuple[bool, bool]
 _NEITHER: Sides = (False, False)
@@ -81,13 +85,13 @@ class _Contest:
         data = self.problem.data
         fewest = 1
         if isinstance(data, DenseObserved) and self.problem.noise.has_one_variance:
-            # One draw of signs says little: what they add varies as much between draws as between entries.
             gains, fewest = self._on_complete(data, offered), 2
         else:
             gains = self._foreseen()
-        for parts in range(fewest, max(fewest, n_parts(data.n_observed)) + 1):
+        for parts in range(1, max(fewest, n_parts(data.n_observed)) + 1):
             lead = _lead(gains(offered, parts))
-            if lead >= _CLEAR or lead <= _HOPELESS:
+            clear, hopeless = (np.inf, _HOPELESS_ALONE) if parts < fewest else (_CLEAR, _HOPELESS)
+            if not hopeless < lead < clear:
                 break
         if lead <= _WORTH:
             return _NEITHER

@@ -29,6 +29,6 @@ def updated(
     if done == 0:
         return learner.learn(moments(), previous)
     if previous.proven:
-        return learner.relearn(moments(), previous)
+        return learner.relearn(moments(), previous) if learner.looks_again(previous) else previous
     offered = learner.unproven(moments(), previous)
     return replace(offered, proven=False) if offered.n_edges else previous
