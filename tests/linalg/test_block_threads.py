@@ -49,6 +49,9 @@ def test_even_blocks_hold_every_row_once_and_differ_by_one_at_most(n_rows, n_blo
     assert len(lengths) == min(n_rows, n_blocks)
     assert lengths.min() >= 1
     assert lengths.max() - lengths.min() <= 1
+    # They are remembered.
+    with pytest.raises(ValueError, match="read-only"):
+        boundaries[0] = 1
 
 
 @given(st.lists(st.integers(0, 2000), min_size=1, max_size=300), st.integers(1, 64))

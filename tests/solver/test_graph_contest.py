@@ -145,6 +145,20 @@ def test_true_graphs_that_are_offered_are_taken_and_wrong_ones_are_not():
         assert other is none[1]
 
 
+@pytest.mark.parametrize(
+    ("leads", "is_taken"), [((-2.5,), False), ((-1.5, -1.5), False), ((9.0, 9.0), True), ((0.5, 2.0, 3.5), True)]
+)
+def test_one_draw_of_signs_can_end_a_contest_but_not_win_it(monkeypatch, leads, is_taken):
+    data = make_matrix_normal(60, 50, 5, sample_graph="chain", feature_graph="none", noise=1.0, random_state=0)
+    graph = GraphEstimate(data.sample_precision, float(np.linalg.slogdet(data.sample_precision.toarray())[1]))
+    problem, state = problem_of(data.noisy, Offering(graph), NoGraph())
+    left = iter(leads)
+    monkeypatch.setattr(graph_contest, "_lead", lambda gains: next(left))
+    taken, _ = graph_contest.with_unproven(problem, state, (state.sample_graph, state.feature_graph))
+    assert (taken.n_edges > 0) == is_taken
+    assert not list(left)
+
+
 def test_a_side_that_has_edges_keeps_them_and_noise_that_is_held_ends_it():
     data = make_matrix_normal(100, 80, 10, sample_graph="geometric", feature_graph="none", noise=1.0, random_state=0)
     problem, state = problem_of(data.noisy, EvidenceGraph(order=False), EvidenceGraph(order=False))
