@@ -64,14 +64,31 @@ def test_no_method_looks_at_test_ratings(method, folder):
     assert (first.deviations is None) == (method in ("means", "PMF", "given graphs, MAP"))
 
 
-def test_a_rival_that_is_not_installed_says_so(folder, monkeypatch, tmp_path):
-    def refuse(name):
-        raise ImportError(name)
+def refuse(name):
+    raise ImportError(name)
 
+
+def test_a_rival_that_is_not_installed_says_so(folder, monkeypatch, tmp_path):
     monkeypatch.setattr(completion_methods, "import_module", refuse)
     experiment = Completion(splits=("ml_100k",), methods=("means", "myfm, Gibbs"), n_groups=3)
     done = reproduce(experiment, tmp_path / "out")
     assert "| myfm, Gibbs | run here | not installed |" in (done.folder / "page.md").read_text()
+
+
+def test_a_rival_that_was_not_installed_is_asked_again(folder, monkeypatch, tmp_path):
+    asked = []
+    run = Completion.run
+
+    def recorded(experiment, cell):
+        asked.append(cell["method"])
+        return run(experiment, cell)
+
+    monkeypatch.setattr(completion_methods, "import_module", refuse)
+    monkeypatch.setattr(Completion, "run", recorded)
+    experiment = Completion(splits=("ml_100k",), methods=("means", "myfm, Gibbs"), n_groups=3)
+    for _ in range(2):
+        reproduce(experiment, tmp_path / "out")
+    assert asked == ["means", "myfm, Gibbs", "myfm, Gibbs"]
 
 
 def test_users_and_items_are_one_hot():

@@ -65,6 +65,10 @@ class Experiment(ABC):
     def run(self, cell: Cell) -> list[Row]:
         """Run one cell."""
 
+    def is_final(self, rows: list[Row]) -> bool:
+        """Whether rows that are there from an earlier run of a cell count; they do by default."""
+        return True
+
     @abstractmethod
     def sections(self, results: pd.DataFrame, folder: Path) -> list[Section]:
         """Tables and pictures from the rows of all cells; pictures are saved in the folder."""

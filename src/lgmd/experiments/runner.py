@@ -83,7 +83,7 @@ def reproduce(
     target = Path(folder)
     _claim(target, experiment)
     cells = experiment.cells()
-    todo = [cell for cell in cells if not _path(target, cell).exists()]
+    todo = [cell for cell in cells if not _is_done(experiment, _path(target, cell))]
     with _Report(console or Console(stderr=True), experiment, len(cells), len(cells) - len(todo)) as report:
         for cell, rows, seconds in _run_all(experiment, todo, workers):
             write_text(_path(target, cell), json.dumps({"cell": dict(cell), "seconds": seconds, "rows": rows}))
@@ -110,6 +110,10 @@ def _claim(folder: Path, experiment: Experiment) -> None:
             )
     (folder / _CELLS).mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(mine, indent=2))
+
+
+def _is_done(experiment: Experiment, path: Path) -> bool:
+    return path.exists() and experiment.is_final(json.loads(path.read_text())["rows"])
 
 
 def _path(folder: Path, cell: Cell) -> Path:
