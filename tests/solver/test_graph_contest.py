@@ -145,6 +145,15 @@ def test_true_graphs_that_are_offered_are_taken_and_wrong_ones_are_not():
         assert other is none[1]
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_run_that_is_soon_at_its_end_is_not_judged_before_it(seed):
+    """Little noise, few columns: without graphs four iterations were taken for enough, and false graphs won."""
+    data = make_matrix_normal(300, 150, 4, sample_graph="none", feature_graph="none", noise=0.3, random_state=seed)
+    model = LGMD(20).fit(data.noisy)
+    assert n_edges(model) == [0, 0]
+    assert model.rank_ == 4
+
+
 @pytest.mark.parametrize(
     ("leads", "is_taken"), [((-2.5,), False), ((-1.5, -1.5), False), ((9.0, 9.0), True), ((0.5, 2.0, 3.5), True)]
 )
