@@ -469,7 +469,7 @@ def test_it_starts_without_edges_and_goes_by_its_name():
     assert as_learner("evidence", "sample_graph") == EvidenceGraph()
     assert EvidenceGraph(candidates=candidates.chain(4)) == EvidenceGraph(candidates=candidates.chain(4))
     assert EvidenceGraph(prior=candidates.chain(4)) != EvidenceGraph(prior=candidates.chain(5))
-    assert EvidenceGraph().rounds == 3
+    assert EvidenceGraph().rounds == 2
 
 
 # A second look

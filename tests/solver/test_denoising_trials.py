@@ -67,6 +67,26 @@ def test_the_estimate_is_right_on_average(belief):
     assert abs(np.mean(wrong)) < 3 * np.std(wrong, ddof=1) / np.sqrt(len(wrong)) + 0.02
 
 
+def test_no_run_has_longer_to_go_than_its_rivals():
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((12, 3)) @ rng.standard_normal((3, 10)) + rng.standard_normal((12, 10))
+    first, lengths = starter(values, 3), {}
+
+    def run(start, table, n_iter):
+        found = first._on_complete(start, table, n_iter)
+        lengths.setdefault(start, []).append(found.n_iter)
+        return found
+
+    trials = denoising_trials(DenseObserved(values), run, BELIEFS)
+    other = NoiseBelief(optimism=0.02)
+    for start in (*BELIEFS, other):
+        trials(start, 0)
+    natural = [lengths[start][0] for start in BELIEFS]
+    assert min(natural) < max(natural)  # or this test says nothing
+    assert {last for runs in lengths.values() for last in runs[1:]} == {max(natural)}
+    assert lengths[other][0] == max(natural)
+
+
 def test_weak_columns_stay_where_they_take_noise_away():
     """Held-out entries would let them die: nothing is to be foreseen here, and much to be denoised."""
     chosen, best = [], []

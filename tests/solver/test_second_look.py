@@ -26,7 +26,7 @@ def test_more_of_what_is_found_is_true():
     shares, errors = [], []
     for seed in range(3):
         data = table("blocks", seed, noise=0.5)
-        models = [LGMD(20, graph_updates=updates).fit(data.noisy) for updates in (1, 3)]
+        models = [LGMD(20, graph_updates=updates).fit(data.noisy) for updates in (1, 2)]
         shares.append([true_share(data.sample_precision, model.sample_graph_) for model in models])
         errors.append([rmse(data.truth, model.reconstruct()) for model in models])
     once, again = np.mean(shares, axis=0)
@@ -38,12 +38,12 @@ def test_more_of_what_is_found_is_true():
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_strengths_do_not_run_away(missing):
     data = table("geometric", 0, noise=0.3, missing=missing)
-    once, again = (LGMD(20, graph_updates=updates).fit(data.observed) for updates in (1, 3))
+    once, again = (LGMD(20, graph_updates=updates).fit(data.observed) for updates in (1, 2))
     for side in ("sample", "feature"):
         before, after = (
             getattr(model, f"{side}_strength_") * getattr(model, f"{side}_graph_").nnz for model in (once, again)
         )
-        assert 0 < after < 2.5 * before
+        assert 0 < after < 1.6 * before
     assert rmse(data.truth, again.reconstruct()) < 1.005 * rmse(data.truth, once.reconstruct())
 
 
@@ -63,7 +63,7 @@ def test_a_run_that_was_interrupted_looks_again_as_one_that_was_not(tmp_path):
     noisy = table("geometric", 0, noise=0.6).noisy
     whole = LGMD(20).fit(noisy)
     steps = np.flatnonzero(whole.history_.graph_steps)
-    assert len(steps) == 3
+    assert len(steps) == 2
 
     def interrupt(progress):
         if progress.iteration == steps[0] + 2:

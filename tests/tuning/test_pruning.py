@@ -10,7 +10,7 @@ from lgmd.tuning.pruning import Bar, GivenUpError, watch
 
 @pytest.mark.parametrize("family", ["none", "blocks"])
 def test_a_run_without_a_hope_is_given_up_with_graphs_and_without(family):
-    """A default run whose first look shows no edge learns its graphs once, another up to three times."""
+    """A default run whose first look shows no edge learns its graphs once, another twice."""
     table = make_matrix_normal(
         60, 50, 10, sample_graph=family, feature_graph=family, missing=0.4, random_state=0
     ).observed

@@ -69,7 +69,7 @@ class _Finding(NamedTuple):
     def after(self, previous: GraphEstimate, moments: FactorMoments) -> _Finding:
         """With the strength that suits the second moments of a factor which another graph has shaped.
 
-        Each look makes neighbours more alike, so that the next would find them stronger and stronger.
+        A graph makes neighbours more alike, so that those found in its factors seem stronger than they are.
         """
         ratio, _ = best_ratio(self.graph.n, self.values, self.graph.roughness(moments.centred()))
         most = _GROWTH * previous.strength * previous.n_edges / len(self.graph)
@@ -98,8 +98,8 @@ class EvidenceGraph(GraphLearner):
     factor's uncertainty hides some of it; errors change little with it. Of the sets that pass, the one that explains
     most stays.
 
-    Where edges are found, they are looked for twice more in the factors that they have shaped, if these have error
-    bars: which rows are neighbours is better known then. Their strength may grow by half each time.
+    Where edges are found, they are looked for once more in the factors that they have shaped, if these have error
+    bars: which rows are neighbours is better known then. Their strength may grow by half.
 
     Where no set passes, the order of the rows may be a graph, see ``order``. Where that says nothing either, entries
     of the table are asked, see ``ask_entries``.
@@ -129,7 +129,7 @@ class EvidenceGraph(GraphLearner):
         tables of fewer than 2,000 or more than a million entries.
     """
 
-    rounds: ClassVar[int] = 3
+    rounds: ClassVar[int] = 2
 
     fdr: float = 0.1
     neighbors: int | str = "auto"

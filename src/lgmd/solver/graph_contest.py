@@ -122,20 +122,14 @@ class _Contest:
         """By Stein's estimate."""
 
         @cache
-        def plain(table: DenseObserved) -> ShortRun:
-            n_iter = None if table is data else plain(data).n_iter
+        def plain(table: DenseObserved, n_iter: int | None) -> ShortRun:
             return self._after_a_run(replace(self.problem, data=table), self.graphs, n_iter)
 
-        @cache
         def run(sides: Sides, table: DenseObserved, n_iter: int | None) -> ShortRun:
             problem = replace(self.problem, data=table)
-            graphs = self._offered(problem, plain(table).state, sides)
-            if graphs is None:
-                if sides == offered:
-                    return plain(table)
-                # Without graphs a run starts near its end and is soon said to be there: it gets as long as its rival.
-                graphs, n_iter = self.graphs, n_iter or max(plain(data).n_iter, run(offered, data, None).n_iter)
-            return self._after_a_run(problem, graphs, n_iter)
+            before = plain(table, None if table is data else plain(data, None).n_iter)
+            graphs = self._offered(problem, before.state, sides)
+            return plain(table, n_iter) if graphs is None else self._after_a_run(problem, graphs, n_iter)
 
         trial = denoising_trials(data, run, (_NEITHER, offered))
 
