@@ -1,11 +1,13 @@
 """Which belief about noise goes on, told from the losses of trials alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from lgmd.solver.prior_choice import NoiseBelief, Trial, better_shared, does_better
+from lgmd.solver.prior_choice import NoiseBelief, Trial, better_shared, does_better, n_parts
 
-LEARNED, OPTIMISTIC = NoiseBelief(), NoiseBelief(0.02)
+LEARNED, OPTIMISTIC, MORE_SO = NoiseBelief(), NoiseBelief(0.02), NoiseBelief(0.08)
 HELD = [NoiseBelief(level=level) for level in (0.4, 0.2, 0.1)]
 
 
@@ -22,11 +24,28 @@ def choice(columns, losses, *, rank=20, n_dead=0, n_observed=2000, may_hold_nois
     return better_shared(trial, "bold", n_observed, may_hold_noise=may_hold_noise), {belief for belief, _ in asked}
 
 
-def test_nothing_is_believed_while_all_columns_live():
-    found, asked = choice(1.0, {LEARNED: 0.8})
+def test_while_all_columns_live_less_noise_is_believed_in_where_that_foresees_more():
+    found, asked = choice(1.0, {LEARNED: 0.8, MORE_SO: 0.8})
     assert found == LEARNED
+    assert asked == {"bold", LEARNED, MORE_SO}
+    found = choice(1.0, {LEARNED: 0.8, MORE_SO: 0.7})[0]
+    # The short runs expected 0.3 and met 0.7.
+    assert found == replace(MORE_SO, unexplained=found.unexplained)
+    assert found.unexplained == pytest.approx(0.4, abs=0.02)
+
+
+def test_few_entries_cannot_tell_less_noise_from_luck():
+    assert choice(1.0, {LEARNED: 0.8, MORE_SO: 0.7}, n_observed=20_000)[0] == LEARNED
+
+
+def test_nothing_is_believed_where_each_column_should_have_its_own_prior():
+    found, asked = choice(1.0, {LEARNED: 1.0 + 1e-9})
+    assert found is None
     assert asked == {"bold", LEARNED}
-    assert choice(1.0, {LEARNED: 1.0})[0] is None
+
+
+def test_the_smallest_tables_are_asked_more_often():
+    assert [n_parts(n) for n in (500, 2000, 4000, 10_000, 20_000, 10**6)] == [10, 10, 5, 5, 3, 1]
 
 
 def test_the_belief_that_foresees_most_goes_on():
@@ -36,7 +55,7 @@ def test_the_belief_that_foresees_most_goes_on():
     # The short runs expected 0.3 and met 0.5.
     assert found.unexplained == pytest.approx(0.2, abs=0.02)
     assert choice(0.4, losses, n_dead=19, rank=1)[0] is None
-    assert choice(1.1, losses, n_dead=5, may_hold_noise=False)[0] == OPTIMISTIC
+    assert choice(1.1, losses, n_dead=5, may_hold_noise=False)[0].optimism == OPTIMISTIC.optimism
 
 
 def test_lower_levels_are_tried_as_long_as_they_help():
@@ -59,7 +78,7 @@ def test_a_clear_case_needs_one_part():
 
     def trial(belief, part):
         parts.append(part)
-        return Trial(np.full(500, 1.0 if belief == "bold" else 0.5), 1.0, 20, 0)
+        return Trial(np.full(500, {"bold": 1.0, LEARNED: 0.5}.get(belief, 0.6)), 1.0, 20, 0)
 
     assert better_shared(trial, "bold", 10_000, may_hold_noise=True) == LEARNED
     assert set(parts) == {0}

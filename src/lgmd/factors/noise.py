@@ -58,7 +58,7 @@ class Noise:
         Entries without any error that the prior of the variances adds to each observed one.
     unexplained : float
         What new observations vary beyond noise and posterior; negative if that is less. Told by held-out entries where
-        the noise is held.
+        the noise is held, or believed to be less than it seems.
     """
 
     samples: FloatArray

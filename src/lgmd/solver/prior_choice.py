@@ -5,7 +5,9 @@ they seem to come to the truth behind it (:mod:`lgmd.solver.denoising_trials`).
 
 Where there are hardly more entries than numbers to learn, a factorised posterior takes signal for noise: the weakest
 columns die that should live, or all of them together. A prior that believes in a little less noise saves the former,
-noise that is held at some level the latter. Both are tried where columns die under a shared prior variance.
+noise that is held at some level the latter. Both are tried where columns die under a shared prior variance. Where all
+live, a prior that believes in less noise may still foresee more. What it then takes too little for noise, error bars
+get back from held-out entries.
 """
 
 from __future__ import annotations
@@ -35,10 +37,11 @@ __all__ = [
 # Share of the variance that is noise at first.
 FIRST_NOISE = 0.1
 
-# Share of the entries that judge a short run. Parts are asked until they have more than enough entries, of small
-# tables up to so many.
+# Share of the entries that judge a short run. Parts are asked until they have more than enough entries: of small
+# tables up to five, of the smallest up to ten that have too few.
 HELD_OUT = 0.05
 _ENOUGH, _MOST_PARTS = 2000, 5
+_TOO_FEW, _MOST_PARTS_OF_FEW = 1000, 10
 
 # Held-out entries that are enough to choose between beliefs.
 _ENOUGH_FOR_BELIEFS = 600
@@ -50,17 +53,18 @@ _CLEAR = 4.0
 # Relative difference of squared errors that is none.
 _MARGIN = 1e-3
 
-# Ratio of the losses at which no further part is asked.
-_HOPELESS = 1.05
+# Standard errors that a belief may be behind before no further part is asked.
+_HOPELESS = 1.0
 
-# Standard errors by which held noise has to be better than learned noise.
-_WORTH_HOLDING = 1.0
+# Standard errors by which held noise has to be better than learned noise, and less noise where all columns live anyway.
+_WORTH = 1.0
 
 # Share of the held noise that error bars can do without.
 _MOST_OF_IT = 0.9
 
-# Entries without error that a prior adds to each observed one, and shares of the variance at which noise is held.
-_OPTIMISM = 0.02
+# Entries without error that a prior adds to each observed one, where columns die and where they live, and shares of the
+# variance at which noise is held.
+_OPTIMISM, _OPTIMISM_OF_ALL = 0.02, 0.08
 _LEVELS = (0.4, 0.2, 0.1)
 
 
@@ -84,11 +88,11 @@ class NoiseBelief:
 
     def imposed_on(self, start: VariationalState) -> VariationalState:
         """A start whose noise is still the first, with this belief."""
-        noise = replace(start.noise, optimism=self.optimism)
+        noise = replace(start.noise, optimism=self.optimism, unexplained=self.unexplained)
         if self.level is None:
             return replace(start, noise=noise)
-        samples = noise.samples * (self.level / FIRST_NOISE)
-        return replace(start, noise=replace(noise, samples=samples, unexplained=self.unexplained), holds_noise=True)
+        held = replace(noise, samples=noise.samples * (self.level / FIRST_NOISE))
+        return replace(start, noise=held, holds_noise=True)
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ class Trial:
     losses : ndarray
         Squared errors of the entries that were held out from it, or what is estimated of them in a complete table.
     expected : float
-        What the posterior takes for their mean.
+        What the posterior takes for their mean, under beliefs that are not the first; in a complete table their mean.
     rank, n_dead : int
         How many columns live and died.
     """
@@ -146,16 +150,18 @@ def better_shared(trial: Trials, other: str, n_observed: int, *, may_hold_noise:
     gains = _gains(trial, belief, other, n_observed, _MARGIN)
     if not np.concatenate(gains).sum() > 0:
         return None
-    if belief.level is None:
+    if belief == NoiseBelief():
         return belief
     trials = [trial(belief, part) for part in range(len(gains))]
     beyond = np.concatenate([each.losses - each.expected for each in trials])
-    return replace(belief, unexplained=max(float(beyond.mean()), -_MOST_OF_IT * belief.level))
+    return replace(belief, unexplained=max(float(beyond.mean()), -_MOST_OF_IT * (belief.level or 0.0)))
 
 
 def n_parts(n_observed: int) -> int:
     """How many parts of a table are asked at most, one after the other."""
-    return min(_MOST_PARTS, 1 + int(_ENOUGH / max(1.0, HELD_OUT * n_observed)))
+    held = max(1.0, HELD_OUT * n_observed)
+    most = max(_MOST_PARTS, min(_MOST_PARTS_OF_FEW, math.ceil(_TOO_FEW / held)))
+    return min(most, 1 + int(_ENOUGH / held))
 
 
 def _gains(trial: Trials, start: Start, other: Start, n_observed: int, margin: float = 0.0) -> list[FloatArray]:
@@ -173,21 +179,23 @@ def _best_belief(trial: Trials, other: str, most_parts: int, *, may_hold_noise: 
     """To learn the noise from the data alone, unless columns die so and less noise foresees more than anything else."""
     best = NoiseBelief()
     first, of_columns = trial(best, 0), trial(other, 0)
-    if first.n_dead == 0 or not len(first.losses):
+    if not len(first.losses):
         return best
     parts = range(min(most_parts, math.ceil(_ENOUGH_FOR_BELIEFS / len(first.losses))))
 
     def foresees_more(belief: NoiseBelief, rival: Start, standard_errors: float = 0.0) -> bool:
-        of_belief = of_rival = np.zeros(0)
+        gains, error = np.zeros(0), 0.0
         for part in parts:
-            of_belief = np.append(of_belief, trial(belief, part).losses)
-            of_rival = np.append(of_rival, trial(rival, part).losses)
-            if of_belief.sum() > _HOPELESS * of_rival.sum():
+            gains = np.append(gains, trial(rival, part).losses - trial(belief, part).losses)
+            error = float(np.linalg.norm(gains))
+            if gains.sum() < -_HOPELESS * error:
                 return False
-        gains = of_rival - of_belief
-        return bool(gains.sum() > standard_errors * float(np.linalg.norm(gains)))
+        return bool(gains.sum() > standard_errors * error)
 
     rival: Start = other if of_columns.losses.sum() < first.losses.sum() else best
+    if first.n_dead == 0:
+        less, can_tell = NoiseBelief(_OPTIMISM_OF_ALL), most_parts * len(first.losses) >= _ENOUGH_FOR_BELIEFS
+        return less if can_tell and rival is best and foresees_more(less, rival, _WORTH) else best
     if rival is best and first.rank > 1 and foresees_more(NoiseBelief(_OPTIMISM), rival):
         best = rival = NoiseBelief(_OPTIMISM)
     for level in _LEVELS if may_hold_noise else ():
@@ -195,7 +203,7 @@ def _best_belief(trial: Trials, other: str, most_parts: int, *, may_hold_noise: 
         if level > trial(rival, 0).losses.mean():
             continue
         is_held = isinstance(rival, NoiseBelief) and rival.level is not None
-        if not foresees_more(NoiseBelief(level=level), rival, 0.0 if is_held else _WORTH_HOLDING):
+        if not foresees_more(NoiseBelief(level=level), rival, 0.0 if is_held else _WORTH):
             break
         best = rival = NoiseBelief(level=level)
     return best

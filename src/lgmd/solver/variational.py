@@ -127,7 +127,8 @@ class VariationalInference:
         if not state.shared or state.holds_noise:
             return Starter(self, intercepts, graphs, 0).state()
         start = Starter(replace(self, prior="shared"), intercepts, graphs, 0).state()
-        return replace(start, noise=replace(start.noise, optimism=state.noise.optimism))
+        believed = replace(start.noise, optimism=state.noise.optimism, unexplained=state.noise.unexplained)
+        return replace(start, noise=believed)
 
     def posterior(self, state: VariationalState, new_row_variance: float) -> TablePosterior:
         """What a run leaves behind: rows that a graph couples get the covariances that they have jointly."""

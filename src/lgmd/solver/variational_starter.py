@@ -163,7 +163,7 @@ class Starter:
 
     def _expected(self, state: VariationalState, held: HeldOut) -> float:
         """What the posterior takes for the mean squared error of held-out entries, where it will be asked."""
-        if not state.holds_noise or not len(held.rows):
+        if not (state.holds_noise or state.noise.optimism) or not len(held.rows):
             return 0.0
         return float(self.problem.posterior(state, 1.0).variances(held.rows, held.columns).mean())
 
