@@ -34,6 +34,14 @@ def test_while_all_columns_live_less_noise_is_believed_in_where_that_foresees_mo
     assert found.unexplained == pytest.approx(0.4, abs=0.02)
 
 
+def test_without_held_out_entries_for_the_bars_all_noise_is_believed_in():
+    found, asked = choice(1.0, {LEARNED: 0.8}, may_hold_noise=False)
+    assert found == LEARNED
+    assert asked == {"bold", LEARNED}
+    losses = {LEARNED: 1.0, OPTIMISTIC: 0.9}
+    assert choice(1.1, losses, n_dead=5, may_hold_noise=False)[0] == OPTIMISTIC
+
+
 def test_few_entries_cannot_tell_less_noise_from_luck():
     assert choice(1.0, {LEARNED: 0.8, MORE_SO: 0.7}, n_observed=20_000)[0] == LEARNED
 
@@ -55,7 +63,6 @@ def test_the_belief_that_foresees_most_goes_on():
     # The short runs expected 0.3 and met 0.5.
     assert found.unexplained == pytest.approx(0.2, abs=0.02)
     assert choice(0.4, losses, n_dead=19, rank=1)[0] is None
-    assert choice(1.1, losses, n_dead=5, may_hold_noise=False)[0].optimism == OPTIMISTIC.optimism
 
 
 def test_lower_levels_are_tried_as_long_as_they_help():

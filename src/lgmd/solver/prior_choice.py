@@ -104,7 +104,7 @@ class Trial:
     losses : ndarray
         Squared errors of the entries that were held out from it, or what is estimated of them in a complete table.
     expected : float
-        What the posterior takes for their mean, under beliefs that are not the first; in a complete table their mean.
+        What the posterior takes for their mean.
     rank, n_dead : int
         How many columns live and died.
     """
@@ -139,7 +139,7 @@ def better_shared(trial: Trials, other: str, n_observed: int, *, may_hold_noise:
     n_observed : int
         Entries of the table.
     may_hold_noise : bool
-        Whether noise can be held at a level.
+        Whether noise can be held at a level: entries that were held out tell what error bars then lack.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def better_shared(trial: Trials, other: str, n_observed: int, *, may_hold_noise:
     gains = _gains(trial, belief, other, n_observed, _MARGIN)
     if not np.concatenate(gains).sum() > 0:
         return None
-    if belief == NoiseBelief():
+    if belief == NoiseBelief() or not may_hold_noise:
         return belief
     trials = [trial(belief, part) for part in range(len(gains))]
     beyond = np.concatenate([each.losses - each.expected for each in trials])
@@ -194,7 +194,8 @@ def _best_belief(trial: Trials, other: str, most_parts: int, *, may_hold_noise: 
 
     rival: Start = other if of_columns.losses.sum() < first.losses.sum() else best
     if first.n_dead == 0:
-        less, can_tell = NoiseBelief(_OPTIMISM_OF_ALL), most_parts * len(first.losses) >= _ENOUGH_FOR_BELIEFS
+        less = NoiseBelief(_OPTIMISM_OF_ALL)
+        can_tell = may_hold_noise and most_parts * len(first.losses) >= _ENOUGH_FOR_BELIEFS
         return less if can_tell and rival is best and foresees_more(less, rival, _WORTH) else best
     if rival is best and first.rank > 1 and foresees_more(NoiseBelief(_OPTIMISM), rival):
         best = rival = NoiseBelief(_OPTIMISM)
