@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from lgmd import DGRMD, LGMD, PMF, LGMDPlus
+from lgmd.datasets import make_matrix_normal
 from lgmd.exceptions import InvalidParameterError
+from lgmd.metrics import rmse
 
 
 def low_rank(rank, seed, missing, n=100, p=100, noise=0.3):
@@ -78,10 +80,45 @@ def test_a_belief_about_noise_survives_an_interruption(tmp_path):
         assert model.noise_variance_ == whole.noise_variance_
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_less_noise_is_believed_in_where_that_foresees_more(tmp_path):
+    """All columns live, and what error bars would lack so held-out entries give back."""
+    data = make_matrix_normal(noise=0.3, missing=0.5, random_state=1)
+    none = {"sample_graph": "none", "feature_graph": "none"}
+    model, plain = (LGMD(20, prior=prior, **none).fit(data.observed) for prior in ("auto", "shared"))
+    assert plain.rank_ == 20
+    assert model.posterior_.noise.optimism == 0.08
+    gaps = np.isnan(data.observed)
+    assert rmse(data.truth[gaps], model.reconstruct()[gaps]) < 0.98 * rmse(data.truth[gaps], plain.reconstruct()[gaps])
+    mean, std = model.reconstruct(return_std=True)
+    assert 0.87 < np.mean(np.abs(data.noisy - mean)[gaps] < 1.645 * std[gaps]) < 0.93
+    first = LGMD(20, max_iter=3, tol=0.0, **none).fit(data.observed, checkpoint=tmp_path / "run")
+    first.set_params(max_iter=6).fit(data.observed, checkpoint=tmp_path / "run")
+    whole = LGMD(20, max_iter=6, tol=0.0, **none).fit(data.observed)
+    np.testing.assert_allclose(first.reconstruct(return_std=True)[1], whole.reconstruct(return_std=True)[1], rtol=1e-10)
+
+
+def test_under_graphs_bars_are_asked_again():
+    data = make_matrix_normal(
+        sample_graph="blocks", feature_graph="blocks", noise=0.3, missing=0.5, shuffle=True, random_state=202
+    )
+    gaps, beyond = np.isnan(data.observed), []
+    for graphs in ("none", "evidence"):
+        model = LGMD(20, sample_graph=graphs, feature_graph=graphs).fit(data.observed)
+        assert model.posterior_.noise.optimism == 0.08
+        mean, std = model.reconstruct(return_std=True)
+        assert 0.87 < np.mean(np.abs(data.noisy - mean)[gaps] < 1.645 * std[gaps]) < 0.93
+        beyond.append(model.posterior_.noise.unexplained)
+    # They explain some of what was not explained without them.
+    assert model.sample_graph_.nnz > 100
+    assert 0 < beyond[1] < 0.9 * beyond[0]
+
+
 def test_new_rows_are_inferred_as_those_of_the_fit_where_noise_is_held():
     _, table = low_rank(20, 0, 0.7)
     model = PMF(20, inference="variational", intercept="none", tol=1e-8, max_iter=2000).fit(table)
     assert model.posterior_.noise.unexplained != 0
+    assert model.posterior_.noise.optimism == 0
     found, expected = model.transform(table), model.sample_factors_
     # The factors of the fit are a step behind those of the other side, to the tolerance of the bound.
     np.testing.assert_allclose(found, expected, atol=0.01 * expected.std())

@@ -5,23 +5,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lgmd.solver.prior_choice import NoiseBelief, Trial, better_shared, does_better, n_parts
+from lgmd.solver.prior_choice import NoiseBelief, Trial, better_shared, does_better, with_honest_bars
 
 LEARNED, OPTIMISTIC, MORE_SO = NoiseBelief(), NoiseBelief(0.02), NoiseBelief(0.08)
 HELD = [NoiseBelief(level=level) for level in (0.4, 0.2, 0.1)]
 
 
-def choice(columns, losses, *, rank=20, n_dead=0, n_observed=2000, may_hold_noise=True):
+def choice(columns, losses, *, rank=20, n_dead=0, n_observed=2000, may_doubt_noise=True):
     """What is chosen with a loss for each entry, and the trials that it took."""
     asked = []
 
     def trial(belief, part):
         asked.append((belief, part))
         loss = columns if belief == "bold" else losses[belief]
-        noise = 0.1 * np.random.default_rng(part).standard_normal(100)
-        return Trial(np.maximum(loss * (1 + noise), 0), 0.3, rank, n_dead)
+        noise = 0.1 * np.random.default_rng(part).standard_normal(n_observed // 20)
+        return Trial(np.maximum(loss * (1 + noise), 0), lambda: 0.3, rank, n_dead)
 
-    return better_shared(trial, "bold", n_observed, may_hold_noise=may_hold_noise), {belief for belief, _ in asked}
+    return better_shared(trial, "bold", n_observed, may_doubt_noise=may_doubt_noise), {belief for belief, _ in asked}
 
 
 def test_while_all_columns_live_less_noise_is_believed_in_where_that_foresees_more():
@@ -35,15 +35,40 @@ def test_while_all_columns_live_less_noise_is_believed_in_where_that_foresees_mo
 
 
 def test_without_held_out_entries_for_the_bars_all_noise_is_believed_in():
-    found, asked = choice(1.0, {LEARNED: 0.8}, may_hold_noise=False)
+    found, asked = choice(1.0, {LEARNED: 0.8}, may_doubt_noise=False)
     assert found == LEARNED
     assert asked == {"bold", LEARNED}
     losses = {LEARNED: 1.0, OPTIMISTIC: 0.9}
-    assert choice(1.1, losses, n_dead=5, may_hold_noise=False)[0] == OPTIMISTIC
+    assert choice(1.1, losses, n_dead=5, may_doubt_noise=False)[0] == OPTIMISTIC
 
 
 def test_few_entries_cannot_tell_less_noise_from_luck():
-    assert choice(1.0, {LEARNED: 0.8, MORE_SO: 0.7}, n_observed=20_000)[0] == LEARNED
+    assert choice(1.0, {LEARNED: 0.8, MORE_SO: 0.7}, n_observed=1000)[0] == LEARNED
+
+
+@pytest.mark.parametrize(
+    ("gains", "is_chosen", "n_asked"),
+    [
+        ([0.5, 0.5], False, 2),  # in standard errors of a part: 0.7 of both
+        ([1.5, 1.5], True, 2),
+        ([-0.5, 3.5], True, 2),
+        ([-1.5, 9.0], False, 1),  # nobody asks a second part
+    ],
+)
+def test_a_lead_counts_in_standard_errors(gains, is_chosen, n_asked):
+    """Of a belief in less noise, as two parts of 400 entries see it."""
+    asked = []
+
+    def trial(belief, part):
+        if belief != MORE_SO:
+            return Trial(np.full(400, 2.0 if belief == "bold" else 1.0), lambda: 0.3, 20, 0)
+        asked.append(part)
+        signs = np.resize([1.0, -1.0], 400)
+        return Trial(1.0 - 0.1 * (signs + gains[part] / 20), lambda: 0.3, 20, 0)
+
+    found = better_shared(trial, "bold", 8000, may_doubt_noise=True)
+    assert (found.optimism == MORE_SO.optimism) == is_chosen
+    assert len(set(asked)) == n_asked
 
 
 def test_nothing_is_believed_where_each_column_should_have_its_own_prior():
@@ -52,8 +77,26 @@ def test_nothing_is_believed_where_each_column_should_have_its_own_prior():
     assert asked == {"bold", LEARNED}
 
 
-def test_the_smallest_tables_are_asked_more_often():
-    assert [n_parts(n) for n in (500, 2000, 4000, 10_000, 20_000, 10**6)] == [10, 10, 5, 5, 3, 1]
+@pytest.mark.parametrize(("n_observed", "n_asked"), [(500, 10), (2000, 10), (4000, 5), (10_000, 5), (20_000, 3)])
+def test_the_smallest_tables_are_asked_more_often(n_observed, n_asked):
+    parts = set()
+
+    def trial(start, part):
+        parts.add(part)
+        noise = np.random.default_rng([part, start == "bold"]).standard_normal(n_observed // 20)
+        return Trial(1.0 + 0.1 * noise, lambda: 0.0, 20, 0)
+
+    does_better(trial, "cautious", "bold", n_observed)
+    assert len(parts) == n_asked
+
+
+@pytest.mark.parametrize("level", [None, 0.4])
+@pytest.mark.parametrize("expected", [0.5, 0.9, 5.0])
+def test_bars_get_what_they_lack_and_give_back_what_noise_allows(level, expected):
+    belief = NoiseBelief(level=level, optimism=0.08 if level is None else 0.0)
+    found = with_honest_bars(lambda start, part: Trial(np.full(100, 0.7), lambda: expected, 20, 0), belief, 2000)
+    least = 0.0 if level is None else -0.36
+    assert found == replace(belief, unexplained=pytest.approx(max(0.7 - expected, least)))
 
 
 def test_the_belief_that_foresees_most_goes_on():
@@ -85,9 +128,9 @@ def test_a_clear_case_needs_one_part():
 
     def trial(belief, part):
         parts.append(part)
-        return Trial(np.full(500, {"bold": 1.0, LEARNED: 0.5}.get(belief, 0.6)), 1.0, 20, 0)
+        return Trial(np.full(500, {"bold": 1.0, LEARNED: 0.5}.get(belief, 0.6)), lambda: 1.0, 20, 0)
 
-    assert better_shared(trial, "bold", 10_000, may_hold_noise=True) == LEARNED
+    assert better_shared(trial, "bold", 10_000, may_doubt_noise=True) == LEARNED
     assert set(parts) == {0}
 
 
@@ -98,7 +141,7 @@ def test_of_two_starts_that_with_less_error_does_better(difference):
     def trial(start, part):
         parts.append(part)
         noise = np.random.default_rng([part, start == "bold"]).standard_normal(1000)
-        return Trial(1.0 + 0.1 * noise + (difference if start == "bold" else 0.0), 0.0, 20, 0)
+        return Trial(1.0 + 0.1 * noise + (difference if start == "bold" else 0.0), lambda: 0.0, 20, 0)
 
     assert does_better(trial, "cautious", "bold", 20_000) == (difference > 0)
     # A part says it within four standard errors, or another is asked.
@@ -106,4 +149,4 @@ def test_of_two_starts_that_with_less_error_does_better(difference):
 
 
 def test_without_held_out_entries_nothing_does_better():
-    assert not does_better(lambda start, part: Trial(np.zeros(0), 0.0, 20, 0), "cautious", "bold", 10)
+    assert not does_better(lambda start, part: Trial(np.zeros(0), lambda: 0.0, 20, 0), "cautious", "bold", 10)

@@ -51,8 +51,8 @@ class LGMD(Factorization):
         Whether each factor has a prior variance of its own, which finds the rank, or all factors of a side share one,
         as in the paper, which keeps weak columns alive where columns are alike. ``"auto"`` takes what foresees held-out
         entries better, or in a complete table what is estimated to be nearer to the truth, where there are up to a
-        million entries; larger tables have a variance a column. Where columns die although held-out entries want them,
-        it also holds the noise at a level instead of learning it. Variational only.
+        million entries; larger tables have a variance a column. Where held-out entries want it, it also believes in
+        less noise than there seems to be, or holds the noise at a level instead of learning it. Variational only.
     covariance : {"auto", "full", "diagonal"}, default="auto"
         With gaps, whether each row and column has a covariance matrix over its factors or only variances. ``"auto"`` is
         full while the matrices of all rows and columns hold no more than 300 million numbers. Rows that a graph joins
@@ -92,7 +92,8 @@ class LGMD(Factorization):
     intercept_, sample_intercepts_, feature_intercepts_ : float, ndarray of shape (n,) and of shape (p,)
     noise_variance_ : float
         Learned, or held in thin tables, on average over the table; for MAP the mean squared residual of the observed
-        entries. Under the Student likelihood the squared scale, which outliers do not raise.
+        entries. What held-out entries of thin tables vary beyond it is in ``posterior_.noise.unexplained``. Under the
+        Student likelihood the squared scale, which outliers do not raise.
     noise_std_ : float
         Its root.
     sample_noise_variance_, feature_noise_variance_ : ndarray of shape (n,) and (p,)

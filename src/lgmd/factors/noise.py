@@ -57,8 +57,8 @@ class Noise:
     optimism : float
         Entries without any error that the prior of the variances adds to each observed one.
     unexplained : float
-        What new observations vary beyond noise and posterior; negative if that is less. Told by held-out entries where
-        the noise is held, or believed to be less than it seems.
+        What new observations vary beyond noise and posterior; negative if that is less. In tables with gaps and one
+        variance held-out entries tell it where the noise is held, or believed to be less than it seems.
     """
 
     samples: FloatArray

@@ -109,7 +109,7 @@ def denoising_trials(
     def trial(start: StartT, part: int) -> Trial:
         found, _, rest = on_table(start)
         losses = np.square(rest, dtype=np.float64) + noise_variance() * (2 * following(start, part) - 1)
-        return Trial(losses.ravel(), 0.0, found.state.samples.rank, found.n_dead)
+        return Trial(losses.ravel(), lambda: 0.0, found.state.samples.rank, found.n_dead)
 
     return trial
 

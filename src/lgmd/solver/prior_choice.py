@@ -32,6 +32,7 @@ __all__ = [
     "better_shared",
     "does_better",
     "n_parts",
+    "with_honest_bars",
 ]
 
 # Share of the variance that is noise at first.
@@ -103,14 +104,14 @@ class Trial:
     ----------
     losses : ndarray
         Squared errors of the entries that were held out from it, or what is estimated of them in a complete table.
-    expected : float
-        What the posterior takes for their mean.
+    expected : callable
+        Gives what the posterior takes for their mean.
     rank, n_dead : int
         How many columns live and died.
     """
 
     losses: FloatArray
-    expected: float
+    expected: Callable[[], float]
     rank: int
     n_dead: int
 
@@ -127,7 +128,7 @@ def does_better(trial: Trials, start: Start, other: Start, n_observed: int) -> b
     return bool(np.concatenate(_gains(trial, start, other, n_observed)).sum() > 0)
 
 
-def better_shared(trial: Trials, other: str, n_observed: int, *, may_hold_noise: bool) -> NoiseBelief | None:
+def better_shared(trial: Trials, other: str, n_observed: int, *, may_doubt_noise: bool) -> NoiseBelief | None:
     """The belief with which a shared prior variance does better in short runs than one for each column.
 
     Parameters
@@ -138,36 +139,50 @@ def better_shared(trial: Trials, other: str, n_observed: int, *, may_hold_noise:
         The start with a prior variance for each column.
     n_observed : int
         Entries of the table.
-    may_hold_noise : bool
-        Whether noise can be held at a level: entries that were held out tell what error bars then lack.
+    may_doubt_noise : bool
+        Whether noise can be held at a level, or be believed to be less than it seems: error bars then lack something,
+        which has to be told by entries that were held out.
 
     Returns
     -------
     belief : NoiseBelief or None
         None if each column should have a prior variance of its own.
     """
-    belief = _best_belief(trial, other, n_parts(n_observed), may_hold_noise=may_hold_noise)
+    belief = _best_belief(trial, other, n_observed, may_doubt_noise=may_doubt_noise)
     gains = _gains(trial, belief, other, n_observed, _MARGIN)
     if not np.concatenate(gains).sum() > 0:
         return None
-    if belief == NoiseBelief() or not may_hold_noise:
+    return with_honest_bars(trial, belief, n_observed) if may_doubt_noise else belief
+
+
+def with_honest_bars(trial: Trials, belief: NoiseBelief, n_observed: int) -> NoiseBelief:
+    """A belief, with what held-out entries vary beyond what noise and posterior say under it."""
+    if belief == NoiseBelief():
         return belief
-    trials = [trial(belief, part) for part in range(len(gains))]
-    beyond = np.concatenate([each.losses - each.expected for each in trials])
+    trials = [trial(belief, part) for part in _parts_for_beliefs(trial(belief, 0), n_observed)]
+    beyond = np.concatenate([each.losses - each.expected() for each in trials])
     return replace(belief, unexplained=max(float(beyond.mean()), -_MOST_OF_IT * (belief.level or 0.0)))
 
 
-def n_parts(n_observed: int) -> int:
+def n_parts(n_observed: int, most: int = _MOST_PARTS) -> int:
     """How many parts of a table are asked at most, one after the other."""
-    held = max(1.0, HELD_OUT * n_observed)
-    most = max(_MOST_PARTS, min(_MOST_PARTS_OF_FEW, math.ceil(_TOO_FEW / held)))
-    return min(most, 1 + int(_ENOUGH / held))
+    return min(most, 1 + int(_ENOUGH / max(1.0, HELD_OUT * n_observed)))
+
+
+def _n_trials(n_observed: int) -> int:
+    """The same for starts, of which short runs take the least time in the smallest tables."""
+    enough = math.ceil(_TOO_FEW / max(1.0, HELD_OUT * n_observed))
+    return n_parts(n_observed, max(_MOST_PARTS, min(_MOST_PARTS_OF_FEW, enough)))
+
+
+def _parts_for_beliefs(first: Trial, n_observed: int) -> range:
+    return range(min(_n_trials(n_observed), math.ceil(_ENOUGH_FOR_BELIEFS / max(1, len(first.losses)))))
 
 
 def _gains(trial: Trials, start: Start, other: Start, n_observed: int, margin: float = 0.0) -> list[FloatArray]:
     """What a start leads to less error by than another, beyond a margin, in as many parts as make that clear."""
     gains: list[FloatArray] = []
-    for part in range(n_parts(n_observed)):
+    for part in range(_n_trials(n_observed)):
         gains.append(trial(other, part).losses - trial(start, part).losses * (1 + margin))
         so_far = np.concatenate(gains)
         if not len(so_far) or abs(so_far.sum()) > _CLEAR * float(np.linalg.norm(so_far)):
@@ -175,13 +190,13 @@ def _gains(trial: Trials, start: Start, other: Start, n_observed: int, margin: f
     return gains
 
 
-def _best_belief(trial: Trials, other: str, most_parts: int, *, may_hold_noise: bool) -> NoiseBelief:
-    """To learn the noise from the data alone, unless columns die so and less noise foresees more than anything else."""
+def _best_belief(trial: Trials, other: str, n_observed: int, *, may_doubt_noise: bool) -> NoiseBelief:
+    """To learn the noise from the data alone, unless less noise foresees more than anything else."""
     best = NoiseBelief()
     first, of_columns = trial(best, 0), trial(other, 0)
     if not len(first.losses):
         return best
-    parts = range(min(most_parts, math.ceil(_ENOUGH_FOR_BELIEFS / len(first.losses))))
+    parts = _parts_for_beliefs(first, n_observed)
 
     def foresees_more(belief: NoiseBelief, rival: Start, standard_errors: float = 0.0) -> bool:
         gains, error = np.zeros(0), 0.0
@@ -195,11 +210,11 @@ def _best_belief(trial: Trials, other: str, most_parts: int, *, may_hold_noise: 
     rival: Start = other if of_columns.losses.sum() < first.losses.sum() else best
     if first.n_dead == 0:
         less = NoiseBelief(_OPTIMISM_OF_ALL)
-        can_tell = may_hold_noise and most_parts * len(first.losses) >= _ENOUGH_FOR_BELIEFS
-        return less if can_tell and rival is best and foresees_more(less, rival, _WORTH) else best
+        can_tell = may_doubt_noise and len(parts) * len(first.losses) >= _ENOUGH_FOR_BELIEFS
+        return less if can_tell and rival is best and foresees_more(less, best, _WORTH) else best
     if rival is best and first.rank > 1 and foresees_more(NoiseBelief(_OPTIMISM), rival):
         best = rival = NoiseBelief(_OPTIMISM)
-    for level in _LEVELS if may_hold_noise else ():
+    for level in _LEVELS if may_doubt_noise else ():
         # Noise is less than the errors of any prediction.
         if level > trial(rival, 0).losses.mean():
             continue

@@ -126,9 +126,7 @@ class VariationalInference:
         intercepts = Intercepts(state.overall, state.samples.intercepts, state.features.intercepts)
         if not state.shared or state.holds_noise:
             return Starter(self, intercepts, graphs, 0).state()
-        start = Starter(replace(self, prior="shared"), intercepts, graphs, 0).state()
-        believed = replace(start.noise, optimism=state.noise.optimism, unexplained=state.noise.unexplained)
-        return replace(start, noise=believed)
+        return Starter(replace(self, prior="shared"), intercepts, graphs, 0).state(state.noise.optimism)
 
     def posterior(self, state: VariationalState, new_row_variance: float) -> TablePosterior:
         """What a run leaves behind: rows that a graph couples get the covariances that they have jointly."""

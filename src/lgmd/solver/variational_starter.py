@@ -41,6 +41,7 @@ from lgmd.solver.prior_choice import (
     Trials,
     better_shared,
     does_better,
+    with_honest_bars,
 )
 from lgmd.solver.variational_state import VariationalState
 
@@ -86,14 +87,20 @@ class Starter:
     graphs: Graphs
     random_state: RandomState
 
-    def state(self) -> VariationalState:
-        """From all entries, or from a sample of a large table with gaps."""
+    def state(self, optimism: float = 0.0) -> VariationalState:
+        """From all entries, or from a sample of a large table with gaps.
+
+        Parameters
+        ----------
+        optimism : float, default=0.0
+            What was found to believe of the noise, if all columns are said to share a prior variance.
+        """
         data = self.problem.data
         n, p = data.shape
         with blas_threads_worth(n * p * self.problem.n_components if data.is_complete else 0):
             if not data.is_complete and data.n_observed > _SAMPLE_ENTRIES:
                 return self._from_sample()
-            return self._from_all()
+            return self._from_all(optimism)
 
     def short_run(self, *, shared: bool, optimism: float, may_be_cautious: bool, n_iter: int | None = None) -> ShortRun:
         """A short run with one kind of prior and a belief about the noise, as long as is asked for if that is said."""
@@ -103,20 +110,31 @@ class Starter:
         state = starts("shared" if shared else "bold")
         return self._tried(replace(state, noise=replace(state.noise, optimism=optimism)), n_iter)
 
-    def _from_all(self) -> VariationalState:
-        problem = self.problem
+    def _from_all(self, optimism: float = 0.0) -> VariationalState:
+        problem, judge, starts = self.problem, self._judge(), self._starts()
+        trials = judge._foreseeing()
         if problem.prior == "shared":
-            return self._starts()("shared")
-        # Short runs depend on which side comes first: a table and its transpose are judged by the same ones.
-        n, p = problem.data.shape
-        judge = self if n >= p else Starter(problem.T, self.intercepts.T, self.graphs[::-1], self.random_state)
-        trials, starts = judge._foreseeing(), self._starts()
+            belief = NoiseBelief(optimism)
+            if self._may_doubt_noise:
+                belief = with_honest_bars(trials, belief, problem.data.n_observed)
+            return belief.imposed_on(starts("shared"))
         name, state = self._of_columns(starts, trials)
         if problem.prior == "auto" and problem.data.n_observed <= SHARED_ENTRIES:
-            belief = judge._shared_belief(name, trials)
-            if belief is not None:
-                return belief.imposed_on(starts("shared"))
+            found = judge._shared_belief(name, trials)
+            if found is not None:
+                return found.imposed_on(starts("shared"))
         return state
+
+    def _judge(self) -> Starter:
+        """Short runs depend on which side comes first: a table and its transpose are judged by the same ones."""
+        problem = self.problem
+        n, p = problem.data.shape
+        return self if n >= p else Starter(problem.T, self.intercepts.T, self.graphs[::-1], self.random_state)
+
+    @property
+    def _may_doubt_noise(self) -> bool:
+        """Whether held-out entries can tell what error bars lack if noise is not learned from the data alone."""
+        return self.problem.noise.has_one_variance and not isinstance(self.problem.data, DenseObserved)
 
     def _of_columns(self, starts: Starts, trials: Trials) -> tuple[str, VariationalState]:
         """The bold or the cautious start, by name, and where it leads: by the bound, and under graphs by trials too."""
@@ -131,11 +149,10 @@ class Starter:
 
     def _shared_belief(self, other: str, trials: Trials) -> NoiseBelief | None:
         """The belief about noise with which a shared prior variance is better than another start; None if none is."""
-        data, has_one_variance = self.problem.data, self.problem.noise.has_one_variance
-        if isinstance(data, DenseObserved) and has_one_variance:
+        data = self.problem.data
+        if isinstance(data, DenseObserved) and self.problem.noise.has_one_variance:
             trials = denoising_trials(data, self._on_complete, ("bold", NoiseBelief()))
-            return better_shared(trials, other, data.n_observed, may_hold_noise=False)
-        return better_shared(trials, other, data.n_observed, may_hold_noise=has_one_variance)
+        return better_shared(trials, other, data.n_observed, may_doubt_noise=self._may_doubt_noise)
 
     def _on_complete(self, start: Start, data: DenseObserved, n_iter: int | None) -> ShortRun:
         """A short run from a start, on a complete table."""
@@ -156,16 +173,14 @@ class Starter:
         def trial(start: Start, seed: int) -> Trial:
             starter, held, starts = part(seed)
             run = starter._tried(_made(start, starts))
-            expected = starter._expected(run.state, held)
+
+            def expected() -> float:
+                posterior = starter.problem.posterior(run.state, 1.0)
+                return float(posterior.variances(held.rows, held.columns).mean())
+
             return Trial(losses(run.state, held), expected, run.state.samples.rank, run.n_dead)
 
         return trial
-
-    def _expected(self, state: VariationalState, held: HeldOut) -> float:
-        """What the posterior takes for the mean squared error of held-out entries, where it will be asked."""
-        if not (state.holds_noise or state.noise.optimism) or not len(held.rows):
-            return 0.0
-        return float(self.problem.posterior(state, 1.0).variances(held.rows, held.columns).mean())
 
     def _starts(self) -> Starts:
         """What they share is done once."""
