@@ -1,11 +1,11 @@
-"""Graphs that the factors do not prove: kept where entries speak for them, and nowhere else."""
+"""Graphs that the factors do not prove: taken where entries speak for them, left out where they speak against them."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from lgmd import LGMD
+from lgmd import LGMD, LGMDPlus
 from lgmd.datasets import make_matrix_normal
 from lgmd.exceptions import InvalidParameterError
 from lgmd.factors import Intercepts, InterceptTerms, NoiseModel
@@ -13,6 +13,7 @@ from lgmd.graphs import EvidenceGraph, GraphEstimate, GraphLearner, LaplacianGra
 from lgmd.metrics import rmse
 from lgmd.observed import as_observed
 from lgmd.solver import graph_contest
+from lgmd.solver.prior_choice import n_parts
 from lgmd.solver.variational import VariationalInference
 
 NONE = {"sample_graph": "none", "feature_graph": "none"}
@@ -103,6 +104,39 @@ def test_a_table_and_its_transpose_get_the_same_graphs():
     assert rmse(transposed.reconstruct().T, model.reconstruct()) < 0.01 * data.truth.std()
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.5])
+def test_the_graphs_of_lgmd_plus_are_left_out_where_they_do_harm(missing):
+    data = tables("none", 0, noise=0.5, missing=missing)
+    unasked = LaplacianGraph(ask_entries=False)
+    plain, model, stubborn = (
+        estimator.fit(data.observed)
+        for estimator in (LGMD(20, **NONE), LGMDPlus(20), LGMDPlus(20, sample_graph=unasked, feature_graph=unasked))
+    )
+    assert n_edges(model) == [0, 0]
+    np.testing.assert_allclose(model.reconstruct(), plain.reconstruct(), atol=1e-10)
+    assert min(n_edges(stubborn)) > 200
+    assert rmse(data.truth, stubborn.reconstruct()) > 1.01 * rmse(data.truth, plain.reconstruct())
+
+
+@pytest.mark.parametrize(
+    ("family", "missing"), [("chain", 0.0), ("chain", 0.5), ("blocks", 0.0), ("blocks", 0.5), ("geometric", 0.5)]
+)
+def test_the_graphs_of_lgmd_plus_stay_where_they_help(family, missing):
+    data = tables(family, 0, noise=0.5, missing=missing)
+    plain, model = LGMD(20, **NONE).fit(data.observed), LGMDPlus(20).fit(data.observed)
+    assert min(n_edges(model)) > 80
+    assert rmse(data.truth, model.reconstruct()) < rmse(data.truth, plain.reconstruct())
+
+
+def test_lgmd_plus_keeps_the_graph_of_the_side_that_has_one():
+    data = make_matrix_normal(
+        120, 90, 12, sample_graph="none", feature_graph="blocks", noise=0.5, missing=0.5, shuffle=True, random_state=0
+    )
+    rows, columns = n_edges(LGMDPlus(20).fit(data.observed))
+    assert rows == 0
+    assert columns > 100
+
+
 # The contest itself
 
 
@@ -140,7 +174,7 @@ def test_true_graphs_that_are_offered_are_taken_and_wrong_ones_are_not():
     for graph, is_taken in ((right, True), (wrong, False)):
         problem, state = problem_of(data.noisy, Offering(graph), NoGraph())
         none = (state.sample_graph, state.feature_graph)
-        taken, other = graph_contest.with_unproven(problem, state, none)
+        taken, other = graph_contest.as_entries_say(problem, state, none)
         assert (taken.n_edges > 0, not taken.proven) == (is_taken, is_taken)
         assert other is none[1]
 
@@ -163,8 +197,38 @@ def test_one_draw_of_signs_can_end_a_contest_but_not_win_it(monkeypatch, leads, 
     problem, state = problem_of(data.noisy, Offering(graph), NoGraph())
     left = iter(leads)
     monkeypatch.setattr(graph_contest, "_lead", lambda gains: next(left))
-    taken, _ = graph_contest.with_unproven(problem, state, (state.sample_graph, state.feature_graph))
+    taken, _ = graph_contest.as_entries_say(problem, state, (state.sample_graph, state.feature_graph))
     assert (taken.n_edges > 0) == is_taken
+    assert not list(left)
+
+
+class Learning(Offering):
+    """Learns a graph that entries may judge, and offers none."""
+
+    may_be_left_out = True
+
+    def learn(self, moments, previous):
+        return self.graph
+
+    def unproven(self, moments, previous):
+        return previous
+
+
+@pytest.mark.parametrize(
+    ("leads", "is_kept"),
+    [((-9.0, -3.5), False), ((-2.5, -1.5, -1.5, -1.1), False), ((-2.5, -1.5, -1.5, -0.9), True), ((0.0,) * 4, True)],
+)
+def test_a_graph_that_was_learned_stays_unless_it_does_harm(monkeypatch, leads, is_kept):
+    """Where no lead is clear, all draws of signs are asked that tables of this size have."""
+    data = make_matrix_normal(120, 100, 5, sample_graph="chain", feature_graph="none", noise=1.0, random_state=0)
+    graph = GraphEstimate(data.sample_precision, float(np.linalg.slogdet(data.sample_precision.toarray())[1]))
+    problem, state = problem_of(data.noisy, Learning(graph), NoGraph())
+    left = iter(leads)
+    monkeypatch.setattr(graph_contest, "_lead", lambda gains: next(left))
+    assert n_parts(data.noisy.size) == 4
+    found, _ = graph_contest.as_entries_say(problem, state, (graph, state.feature_graph))
+    assert found is (graph if is_kept else state.sample_graph)
+    assert found.proven
     assert not list(left)
 
 
@@ -173,8 +237,8 @@ def test_a_side_that_has_edges_keeps_them_and_noise_that_is_held_ends_it():
     problem, state = problem_of(data.noisy, EvidenceGraph(order=False), EvidenceGraph(order=False))
     found = LaplacianGraph(order=False).learn(problem.sample_moments(state), state.sample_graph)
     sides = (found, state.feature_graph)
-    assert graph_contest.with_unproven(problem, state, sides)[0] is found
-    assert graph_contest.with_unproven(problem, replace(state, holds_noise=True), sides) is sides
+    assert graph_contest.as_entries_say(problem, state, sides)[0] is found
+    assert graph_contest.as_entries_say(problem, replace(state, holds_noise=True), sides) is sides
 
 
 def test_a_learner_offers_nothing_unless_it_says_so():

@@ -181,7 +181,8 @@ class LGMDPlus(LGMD):
     """LGMD+ of the paper: :class:`LGMD` whose graphs have non-negative weights.
 
     The precision of each side is ``L + c I``, with L the Laplacian of a graph, learned by
-    :class:`~lgmd.graphs.LaplacianGraph`. Parameters and attributes are those of :class:`LGMD`.
+    :class:`~lgmd.graphs.LaplacianGraph`. By variational inference a side has no graph where entries of the table speak
+    against it. Parameters and attributes are those of :class:`LGMD`.
     """
 
     def __init__(

@@ -221,6 +221,11 @@ class GraphLearner(ABC):
     #: How often, at most, it is worth learning the graph from the factors; never for graphs that do not depend on them.
     rounds: ClassVar[int] = 0
 
+    @property
+    def may_be_left_out(self) -> bool:
+        """Whether the first graph that it learns is, where entries of the table speak against it; no by default."""
+        return False
+
     @abstractmethod
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """The graph over the rows of ``data`` before any factor is known."""

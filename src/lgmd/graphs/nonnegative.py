@@ -368,6 +368,10 @@ class LaplacianGraph(GraphLearner):
         Whether the order of the rows is asked too: where rows that follow each other are alike, and edges between these
         alone explain columns that were held out better than edges between any two rows, there are no others. It is not
         asked where ``candidates`` are given.
+    ask_entries : bool, default=True
+        Whether the graph of a side is left out where entries of the table speak against it: by variational inference,
+        in tables of 2,000 to a million entries. The likelihood finds a graph in any factor; where rows do not depend on
+        each other, or the factor is not known well, one that raises errors.
     """
 
     rounds: ClassVar[int] = 3
@@ -377,6 +381,12 @@ class LaplacianGraph(GraphLearner):
     candidates: Any = None
     n_neighbors: int = 20
     order: bool = True
+    ask_entries: bool = True
+
+    @property
+    def may_be_left_out(self) -> bool:
+        """As was said."""
+        return self.ask_entries
 
     def validate(self) -> None:
         """Check the parameters but candidates, which are checked against the table by :meth:`start`."""
@@ -385,6 +395,7 @@ class LaplacianGraph(GraphLearner):
         check_flag(self.sparse, "sparse")
         check_integer(self.n_neighbors, "n_neighbors", minimum=1)
         check_flag(self.order, "order")
+        check_flag(self.ask_entries, "ask_entries")
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """No edge before a factor is known."""

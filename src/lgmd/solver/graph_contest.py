@@ -1,9 +1,11 @@
-"""Graphs that the factors do not prove, where the entries of the table speak for them.
+"""Graphs that the factors do not prove: the entries of the table speak for them or against them.
 
 Where data is noisy, a factor's few columns cannot say which of its rows are alike, and still a graph with many weak
-edges can lower errors by some per cent; or raise them. Short runs without the graph and with it decide. Where there are
-gaps, they are judged by entries that were held out; in a complete table by an estimate of how far they end from the
-truth (:mod:`lgmd.solver.denoising_trials`), for which the graph is learned anew from each changed table.
+edges can lower errors by some per cent; or raise them. Short runs without the graph and with it decide. A graph that a
+learner merely offers has to be worth it; one that it learned, and lets entries judge, only has to do no harm.
+
+Where there are gaps, runs are judged by entries that were held out; in a complete table by an estimate of how far they
+end from the truth (:mod:`lgmd.solver.denoising_trials`), for which the graph is learned anew from each changed table.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from lgmd.solver.variational_state import VariationalState
 if TYPE_CHECKING:
     from lgmd.solver.variational import VariationalInference
 
-__all__ = ["with_unproven"]
+__all__ = ["as_entries_say"]
 
 # Entries that a table must have for those that are held out to say anything, and the share that is in each part.
 _FEWEST_ENTRIES, _HELD_OUT = 2000, 0.1
@@ -35,6 +37,9 @@ _FEWEST_ENTRIES, _HELD_OUT = 2000, 0.1
 # Standard errors by which a graph has to foresee more, and at which no further part is asked. Where there is no graph
 # the most likely one foresees less, by two or three of them.
 _WORTH, _CLEAR, _HOPELESS = 1.5, 3.0, -1.0
+
+# Standard errors by which a graph that was learned may foresee less.
+_HARMLESS = -1.0
 
 # The first part of a complete table says little alone: what signs add varies as much between draws as between entries.
 # It is never clear, and hopeless only here.
@@ -49,89 +54,119 @@ _ALONE: tuple[Sides, Sides] = ((True, False), (False, True))
 Gains: TypeAlias = Callable[[Sides, int], FloatArray]
 
 
-def with_unproven(problem: VariationalInference, state: VariationalState, graphs: Graphs) -> Graphs:
-    """Graphs that were learned from a state; on sides without edges those that learners offer, if they are worth it.
+def as_entries_say(problem: VariationalInference, state: VariationalState, graphs: Graphs) -> Graphs:
+    """Graphs that were learned from a state, without those that do harm and with those that are worth it.
 
-    Tables with more than a million entries know their factors well enough; those with few entries, and those whose
-    noise has to be held, know them too little.
+    Learners say which of their graphs entries may judge, and offer some where they found none. Tables with more than a
+    million entries know their factors well enough; those with few entries, and those whose noise has to be held, know
+    them too little.
     """
     if state.holds_noise or not _FEWEST_ENTRIES <= problem.data.n_observed <= SHARED_ENTRIES:
         return graphs
-    offered = _offered(problem, state, graphs, (graphs[0].n_edges == 0, graphs[1].n_edges == 0))
-    sides = (offered[0] is not graphs[0], offered[1] is not graphs[1])
+    before = (state.sample_graph, state.feature_graph)
+    empty = (graphs[0].n_edges == 0, graphs[1].n_edges == 0)
+    learned = (
+        not empty[0] and problem.sample_learner.may_be_left_out,
+        not empty[1] and problem.feature_learner.may_be_left_out,
+    )
+    undoubted = _chosen(learned, before, graphs)
+    judged = _chosen(empty, _offers(problem, state, graphs, empty, _NEITHER), graphs)
+    sides = (judged[0] is not undoubted[0], judged[1] is not undoubted[1])
     if not any(sides):
         return graphs
     intercepts = Intercepts(state.overall, state.samples.intercepts, state.features.intercepts)
     n, p = problem.data.shape
     if n < p:
         # Short runs depend on which side comes first: a table and its transpose are judged by the same ones.
-        chosen = _Contest(problem.T, intercepts.T, graphs[::-1], state).winner(sides[::-1])[::-1]
+        chosen = _Contest(problem.T, intercepts.T, undoubted[::-1], state, learned[::-1]).winner(sides[::-1])[::-1]
     else:
-        chosen = _Contest(problem, intercepts, graphs, state).winner(sides)
-    return (offered if chosen[0] else graphs)[0], (offered if chosen[1] else graphs)[1]
+        chosen = _Contest(problem, intercepts, undoubted, state, learned).winner(sides)
+    return _chosen(chosen, judged, undoubted)
 
 
 @dataclass(frozen=True, eq=False)
 class _Contest:
-    """Short runs with the prior of a state and the graphs that were learned from it."""
+    """Short runs with the prior of a state and the graphs that were learned from it.
+
+    Attributes
+    ----------
+    problem : VariationalInference
+    intercepts : Intercepts
+    graphs : tuple of GraphEstimate
+        Those that nobody doubts.
+    like : VariationalState
+    learned : tuple of bool
+        Sides whose graph was learned and not merely offered.
+    """
 
     problem: VariationalInference
     intercepts: Intercepts
     graphs: Graphs
     like: VariationalState
+    learned: Sides = _NEITHER
 
-    def winner(self, offered: Sides) -> Sides:
-        """The sides whose offered graphs lower errors; of two, both, one or none."""
+    def winner(self, judged: Sides) -> Sides:
+        """The sides whose graphs lower errors, or were learned and do no harm; of two, both, one or none."""
         data = self.problem.data
         fewest = 1
         if isinstance(data, DenseObserved) and self.problem.noise.has_one_variance:
-            gains, fewest = self._on_complete(data, offered), 2
+            gains, fewest = self._on_complete(data, judged), 2
         else:
-            gains = self._foreseen()
+            gains = self._foreseen(judged)
+        all_learned = all(learned for learned, side in zip(self.learned, judged, strict=True) if side)
         for parts in range(1, max(fewest, n_parts(data.n_observed)) + 1):
-            lead = _lead(gains(offered, parts))
+            lead = _lead(gains(judged, parts))
             clear, hopeless = (np.inf, _HOPELESS_ALONE) if parts < fewest else (_CLEAR, _HOPELESS)
-            if not hopeless < lead < clear:
+            if not (-clear if all_learned else hopeless) < lead < clear:
                 break
-        if lead <= _WORTH:
-            return _NEITHER
-        # What one side gains must not pay for what the other loses.
-        rivals: tuple[Sides, ...] = (offered, *_ALONE) if all(offered) else (offered,)
+        alone = tuple(sides for sides in _ALONE if all(judged))
+        rivals: tuple[Sides, ...]
+        if lead > (_HARMLESS if all_learned else _WORTH):
+            # What one side gains must not pay for what the other loses.
+            rivals = (judged, *alone)
+        else:
+            rivals = (_NEITHER, *(sides for sides in alone if self.learned[sides.index(True)]))
         return max(rivals, key=lambda sides: float(gains(sides, parts).sum()))
 
-    def _foreseen(self) -> Gains:
+    def _foreseen(self, judged: Sides) -> Gains:
         """By entries that were held out."""
 
         @cache
-        def part(number: int) -> tuple[VariationalInference, HeldOut, VariationalState]:
+        def part(number: int) -> tuple[VariationalInference, HeldOut, VariationalState, Graphs]:
             kept, held = hold_out(self.problem.data, _HELD_OUT, number)
             problem = replace(self.problem, data=kept)
-            return problem, held, self._after_a_run(problem, self.graphs).state
+            plain = self._after_a_run(problem, self.graphs).state
+            return problem, held, plain, self._offers(problem, plain, judged)
 
         @cache
         def gains(sides: Sides, number: int) -> FloatArray:
-            problem, held, plain = part(number)
-            graphs = self._offered(problem, plain, sides)
-            if graphs is None:
+            problem, held, plain, offers = part(number)
+            graphs = _chosen(sides, offers, self.graphs)
+            if _are_same(graphs, self.graphs):
                 return np.zeros(len(held.rows))
             return losses(plain, held) - losses(self._after_a_run(problem, graphs).state, held)
 
         return lambda sides, parts: np.concatenate([gains(sides, number) for number in range(parts)])
 
-    def _on_complete(self, data: DenseObserved, offered: Sides) -> Gains:
+    def _on_complete(self, data: DenseObserved, judged: Sides) -> Gains:
         """By Stein's estimate."""
 
         @cache
         def plain(table: DenseObserved, n_iter: int | None) -> ShortRun:
             return self._after_a_run(replace(self.problem, data=table), self.graphs, n_iter)
 
-        def run(sides: Sides, table: DenseObserved, n_iter: int | None) -> ShortRun:
-            problem = replace(self.problem, data=table)
+        @cache
+        def offers(table: DenseObserved) -> Graphs:
             before = plain(table, None if table is data else plain(data, None).n_iter)
-            graphs = self._offered(problem, before.state, sides)
-            return plain(table, n_iter) if graphs is None else self._after_a_run(problem, graphs, n_iter)
+            return self._offers(replace(self.problem, data=table), before.state, judged)
 
-        trial = denoising_trials(data, run, (_NEITHER, offered))
+        def run(sides: Sides, table: DenseObserved, n_iter: int | None) -> ShortRun:
+            graphs = _chosen(sides, offers(table), self.graphs)
+            if _are_same(graphs, self.graphs):
+                return plain(table, n_iter)
+            return self._after_a_run(replace(self.problem, data=table), graphs, n_iter)
+
+        trial = denoising_trials(data, run, (_NEITHER, judged))
 
         def gains(sides: Sides, parts: int) -> FloatArray:
             each = [trial(_NEITHER, number).losses - trial(sides, number).losses for number in range(parts)]
@@ -148,12 +183,11 @@ class _Contest:
             n_iter=n_iter,
         )
 
-    def _offered(self, problem: VariationalInference, plain: VariationalState, sides: Sides) -> Graphs | None:
-        """The graphs of these sides as a run without them shows them; None if there are none."""
+    def _offers(self, problem: VariationalInference, plain: VariationalState, judged: Sides) -> Graphs:
+        """The graphs to judge as a run without them shows them; where there are none, those that nobody doubts."""
         # Columns that are about to die would hide what rows have in common.
         state = problem.without_weak_columns(plain) or plain
-        graphs = _offered(problem, state, self.graphs, sides)
-        return None if all(mine is theirs for mine, theirs in zip(graphs, self.graphs, strict=True)) else graphs
+        return _offers(problem, state, self.graphs, judged, self.learned)
 
 
 def _lead(gains: FloatArray) -> float:
@@ -162,16 +196,28 @@ def _lead(gains: FloatArray) -> float:
     return float(gains.sum()) / error if error > 0 else 0.0
 
 
-def _offered(problem: VariationalInference, state: VariationalState, graphs: Graphs, sides: Sides) -> Graphs:
+def _chosen(sides: Sides, graphs: Graphs, others: Graphs) -> Graphs:
+    """The graphs on some sides, the others elsewhere."""
+    return (graphs if sides[0] else others)[0], (graphs if sides[1] else others)[1]
+
+
+def _are_same(graphs: Graphs, others: Graphs) -> bool:
+    return graphs[0] is others[0] and graphs[1] is others[1]
+
+
+def _offers(
+    problem: VariationalInference, state: VariationalState, graphs: Graphs, sides: Sides, learned: Sides
+) -> Graphs:
+    """Graphs with what learners make of a state on some sides."""
     sample_graph, feature_graph = graphs
     if sides[0]:
-        sample_graph = _unproven(problem.sample_learner, problem.sample_moments(state), sample_graph)
+        sample_graph = _offer(problem.sample_learner, problem.sample_moments(state), sample_graph, learned[0])
     if sides[1]:
-        feature_graph = _unproven(problem.feature_learner, problem.feature_moments(state), feature_graph)
+        feature_graph = _offer(problem.feature_learner, problem.feature_moments(state), feature_graph, learned[1])
     return sample_graph, feature_graph
 
 
-def _unproven(learner: GraphLearner, moments: FactorMoments, graph: GraphEstimate) -> GraphEstimate:
-    """What a learner offers, or the graph itself where that has no edge either."""
-    offered = learner.unproven(moments, graph)
-    return replace(offered, proven=False) if offered.n_edges else graph
+def _offer(learner: GraphLearner, moments: FactorMoments, graph: GraphEstimate, learned: bool) -> GraphEstimate:
+    """What a learner learns or else offers, or the graph itself where that has no edge either."""
+    found = learner.learn(moments, graph) if learned else replace(learner.unproven(moments, graph), proven=False)
+    return found if found.n_edges else graph

@@ -32,7 +32,7 @@ from lgmd.factors import (
 from lgmd.factors.storage import pack_noise, pack_posterior, unpack_noise, unpack_posterior
 from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
 from lgmd.observed import Observed
-from lgmd.solver.graph_contest import with_unproven
+from lgmd.solver.graph_contest import as_entries_say
 from lgmd.solver.graph_updates import updated
 from lgmd.solver.problem import FEATURES, SAMPLES, Iteration
 from lgmd.solver.variational_starter import Starter
@@ -112,7 +112,7 @@ class VariationalInference:
             updated(self.feature_learner, lambda: self.feature_moments(state), state.feature_graph, times_before),
         )
         if times_before == 0:
-            graphs = with_unproven(self, state, graphs)
+            graphs = as_entries_say(self, state, graphs)
         if _n_edges(state.sample_graph, state.feature_graph) == 0 < _n_edges(*graphs):
             return self._restarted(state, graphs)
         return replace(state, sample_graph=graphs[0], feature_graph=graphs[1])
