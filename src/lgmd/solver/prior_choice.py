@@ -123,9 +123,10 @@ Trials: TypeAlias = Callable[[Start, int], Trial]
 """Where a start leads, and the number of a part: entries that are held out, or a draw of signs in a complete table."""
 
 
-def does_better(trial: Trials, start: Start, other: Start, n_observed: int) -> bool:
-    """Whether a start leads to less error than another."""
-    return bool(np.concatenate(_gains(trial, start, other, n_observed)).sum() > 0)
+def does_better(trial: Trials, start: Start, other: Start, n_observed: int, *, standard_errors: float = 0.0) -> bool:
+    """Whether a start leads to less error than another, by so many standard errors of what it gains."""
+    gains = np.concatenate(_gains(trial, start, other, n_observed))
+    return bool(gains.sum() > standard_errors * float(np.linalg.norm(gains)))
 
 
 def better_shared(trial: Trials, other: str, n_observed: int, *, may_doubt_noise: bool) -> NoiseBelief | None:

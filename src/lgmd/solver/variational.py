@@ -120,13 +120,21 @@ class VariationalInference:
     def _restarted(self, state: VariationalState, graphs: tuple[GraphEstimate, GraphEstimate]) -> VariationalState:
         """From the beginning, but under graphs: factors found without them would stay where they are.
 
-        Graphs help weak columns to live, so that a prior variance shared by all stays right if it was; whether noise
-        has to be held is another question under graphs.
+        Graphs help weak columns to live, so that a prior variance shared by all stays right if it was. Columns that had
+        died are asked for again, and left out if they do not lower errors: under graphs they may live on noise. Whether
+        noise has to be held is another question under graphs.
         """
         intercepts = Intercepts(state.overall, state.samples.intercepts, state.features.intercepts)
-        if not state.shared or state.holds_noise:
-            return Starter(self, intercepts, graphs, 0).state()
-        return Starter(replace(self, prior="shared"), intercepts, graphs, 0).state(state.noise.optimism)
+        starter = Starter(self, intercepts, graphs, 0)
+        if state.holds_noise:
+            return starter.state()
+        alive = (self.without_weak_columns(state) or state).samples.rank
+        problem = self
+        if alive < self.n_components and starter.does_better_with(alive, state):
+            problem = replace(self, n_components=alive)
+        if not state.shared:
+            return replace(starter, problem=problem).state()
+        return replace(starter, problem=replace(problem, prior="shared")).state(state.noise.optimism)
 
     def posterior(self, state: VariationalState, new_row_variance: float) -> TablePosterior:
         """What a run leaves behind: rows that a graph couples get the covariances that they have jointly."""

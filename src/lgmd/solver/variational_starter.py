@@ -65,6 +65,9 @@ _SAMPLE_ENTRIES = 4_000_000
 SHARED_ENTRIES = 1_000_000
 """Entries up to which a shared prior variance is tried: with more, each column's own is known well."""
 
+# Standard errors by which fewer columns have to foresee more: in thin tables graphs help weak columns to live.
+_WORTH = 2.0
+
 # Most iterations of each start before it is judged, and the change at which it is judged earlier.
 _TRIAL, _TRIAL_TOL = 40, 2e-4
 
@@ -109,6 +112,24 @@ class Starter:
             return min((self._tried(starts(name), n_iter) for name in ("bold", "cautious")), key=lambda run: run.loss)
         state = starts("shared" if shared else "bold")
         return self._tried(replace(state, noise=replace(state.noise, optimism=optimism)), n_iter)
+
+    def does_better_with(self, n_components: int, like: VariationalState) -> bool:
+        """Whether fewer columns than the problem allows foresee more, with the kind of prior that a state has.
+
+        Taken for granted in tables too large to ask. In complete ones columns die that are not needed.
+        """
+        data = self.problem.data
+        if data.is_complete or data.n_observed > SHARED_ENTRIES:
+            return not data.is_complete
+        judge = self._judge()
+        fewer = replace(judge, problem=replace(judge.problem, n_components=n_components))
+        start: Start = NoiseBelief(like.noise.optimism) if like.shared else "bold"
+        of_all, of_fewer = judge._foreseeing(), fewer._foreseeing()
+
+        def trial(which: Start, part: int) -> Trial:
+            return (of_fewer if which == "fewer" else of_all)(start, part)
+
+        return does_better(trial, "fewer", "all", data.n_observed, standard_errors=_WORTH)
 
     def _from_all(self, optimism: float = 0.0) -> VariationalState:
         problem, judge, starts = self.problem, self._judge(), self._starts()
