@@ -31,6 +31,7 @@ __all__ = [
     "Trials",
     "better_shared",
     "does_better",
+    "does_clearly_better",
     "n_parts",
     "with_honest_bars",
 ]
@@ -51,10 +52,13 @@ _ENOUGH_FOR_BELIEFS = 600
 # that these are larger than they seem.
 _CLEAR = 4.0
 
+# Standard errors by which a start is clearly better.
+_CLEARLY = 2.0
+
 # Relative difference of squared errors that is none.
 _MARGIN = 1e-3
 
-# Standard errors that a belief may be behind before no further part is asked.
+# Standard errors that a belief may be behind, and a start that has to be clearly better, before nothing more is asked.
 _HOPELESS = 1.0
 
 # Standard errors by which held noise has to be better than learned noise, and less noise where all columns live anyway.
@@ -123,10 +127,15 @@ Trials: TypeAlias = Callable[[Start, int], Trial]
 """Where a start leads, and the number of a part: entries that are held out, or a draw of signs in a complete table."""
 
 
-def does_better(trial: Trials, start: Start, other: Start, n_observed: int, *, standard_errors: float = 0.0) -> bool:
-    """Whether a start leads to less error than another, by so many standard errors of what it gains."""
-    gains = np.concatenate(_gains(trial, start, other, n_observed))
-    return bool(gains.sum() > standard_errors * float(np.linalg.norm(gains)))
+def does_better(trial: Trials, start: Start, other: Start, n_observed: int) -> bool:
+    """Whether a start leads to less error than another."""
+    return bool(np.concatenate(_gains(trial, start, other, n_observed)).sum() > 0)
+
+
+def does_clearly_better(trial: Trials, start: Start, other: Start, n_observed: int) -> bool:
+    """The same, by two standard errors; the first part that speaks against it ends the matter."""
+    gains = np.concatenate(_gains(trial, start, other, n_observed, hopeless=_HOPELESS))
+    return bool(gains.sum() > _CLEARLY * float(np.linalg.norm(gains)))
 
 
 def better_shared(trial: Trials, other: str, n_observed: int, *, may_doubt_noise: bool) -> NoiseBelief | None:
@@ -180,13 +189,16 @@ def _parts_for_beliefs(first: Trial, n_observed: int) -> range:
     return range(min(_n_trials(n_observed), math.ceil(_ENOUGH_FOR_BELIEFS / max(1, len(first.losses)))))
 
 
-def _gains(trial: Trials, start: Start, other: Start, n_observed: int, margin: float = 0.0) -> list[FloatArray]:
+def _gains(
+    trial: Trials, start: Start, other: Start, n_observed: int, margin: float = 0.0, hopeless: float = _CLEAR
+) -> list[FloatArray]:
     """What a start leads to less error by than another, beyond a margin, in as many parts as make that clear."""
     gains: list[FloatArray] = []
     for part in range(_n_trials(n_observed)):
         gains.append(trial(other, part).losses - trial(start, part).losses * (1 + margin))
         so_far = np.concatenate(gains)
-        if not len(so_far) or abs(so_far.sum()) > _CLEAR * float(np.linalg.norm(so_far)):
+        lead, error = float(so_far.sum()), float(np.linalg.norm(so_far))
+        if not len(so_far) or lead > _CLEAR * error or lead < -hopeless * error:
             break
     return gains
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -41,6 +41,7 @@ from lgmd.solver.prior_choice import (
     Trials,
     better_shared,
     does_better,
+    does_clearly_better,
     with_honest_bars,
 )
 from lgmd.solver.variational_state import VariationalState
@@ -64,9 +65,6 @@ _SAMPLE_ENTRIES = 4_000_000
 
 SHARED_ENTRIES = 1_000_000
 """Entries up to which a shared prior variance is tried: with more, each column's own is known well."""
-
-# Standard errors by which fewer columns have to foresee more: in thin tables graphs help weak columns to live.
-_WORTH = 2.0
 
 # Most iterations of each start before it is judged, and the change at which it is judged earlier.
 _TRIAL, _TRIAL_TOL = 40, 2e-4
@@ -121,19 +119,19 @@ class Starter:
         data = self.problem.data
         if data.is_complete or data.n_observed > SHARED_ENTRIES:
             return not data.is_complete
-        judge = self._judge()
+        judge = self._judge
         fewer = replace(judge, problem=replace(judge.problem, n_components=n_components))
         start: Start = NoiseBelief(like.noise.optimism) if like.shared else "bold"
-        of_all, of_fewer = judge._foreseeing(), fewer._foreseeing()
+        of_all, of_fewer = judge._foreseeing, fewer._foreseeing
 
         def trial(which: Start, part: int) -> Trial:
             return (of_fewer if which == "fewer" else of_all)(start, part)
 
-        return does_better(trial, "fewer", "all", data.n_observed, standard_errors=_WORTH)
+        return does_clearly_better(trial, "fewer", "all", data.n_observed)
 
     def _from_all(self, optimism: float = 0.0) -> VariationalState:
-        problem, judge, starts = self.problem, self._judge(), self._starts()
-        trials = judge._foreseeing()
+        problem, judge, starts = self.problem, self._judge, self._starts()
+        trials = judge._foreseeing
         if problem.prior == "shared":
             belief = NoiseBelief(optimism)
             if self._may_doubt_noise:
@@ -146,6 +144,7 @@ class Starter:
                 return found.imposed_on(starts("shared"))
         return state
 
+    @cached_property
     def _judge(self) -> Starter:
         """Short runs depend on which side comes first: a table and its transpose are judged by the same ones."""
         problem = self.problem
@@ -180,8 +179,9 @@ class Starter:
         starter = replace(self, problem=replace(self.problem, data=data), random_state=0)
         return starter._tried(_made(start, starter._starts()), n_iter)
 
+    @cached_property
     def _foreseeing(self) -> Trials:
-        """Trials that are judged by entries held out from them."""
+        """Trials that are judged by entries held out from them; each is made once."""
         problem = self.problem
 
         @cache
