@@ -5,7 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lgmd.solver.prior_choice import NoiseBelief, Trial, better_shared, does_better, with_honest_bars
+from lgmd.solver.prior_choice import (
+    NoiseBelief,
+    Trial,
+    better_shared,
+    does_better,
+    does_clearly_better,
+    with_honest_bars,
+)
 
 LEARNED, OPTIMISTIC, MORE_SO = NoiseBelief(), NoiseBelief(0.02), NoiseBelief(0.08)
 HELD = [NoiseBelief(level=level) for level in (0.4, 0.2, 0.1)]
@@ -150,3 +157,26 @@ def test_of_two_starts_that_with_less_error_does_better(difference):
 
 def test_without_held_out_entries_nothing_does_better():
     assert not does_better(lambda start, part: Trial(np.zeros(0), lambda: 0.0, 20, 0), "cautious", "bold", 10)
+
+
+@pytest.mark.parametrize(
+    ("gains", "is_clear", "n_asked"),
+    [
+        ([1.0, 1.0, 1.0], False, 3),  # in standard errors of a part: 1.7 of all three
+        ([1.3, 1.3, 1.3], True, 3),
+        ([-0.5, 3.0, 3.0], True, 3),
+        ([4.5], True, 1),
+        ([-1.2], False, 1),  # nobody asks a second part
+    ],
+)
+def test_what_does_clearly_better_leads_by_two_standard_errors(gains, is_clear, n_asked):
+    asked = set()
+
+    def trial(start, part):
+        asked.add(part)
+        if start == "all":
+            return Trial(np.ones(400), lambda: 0.0, 20, 0)
+        return Trial(1.0 - 0.1 * (np.resize([1.0, -1.0], 400) + gains[part] / 20), lambda: 0.0, 12, 0)
+
+    assert does_clearly_better(trial, "fewer", "all", 20_000) == is_clear
+    assert len(asked) == n_asked
