@@ -128,13 +128,14 @@ def test_the_graphs_of_lgmd_plus_stay_where_they_help(family, missing):
     assert rmse(data.truth, model.reconstruct()) < rmse(data.truth, plain.reconstruct())
 
 
-def test_lgmd_plus_keeps_the_graph_of_the_side_that_has_one():
+@pytest.mark.parametrize("axis", [0, 1])
+def test_lgmd_plus_keeps_the_graph_of_the_side_that_has_one(axis):
     data = make_matrix_normal(
         120, 90, 12, sample_graph="none", feature_graph="blocks", noise=0.5, missing=0.5, shuffle=True, random_state=0
     )
-    rows, columns = n_edges(LGMDPlus(20).fit(data.observed))
-    assert rows == 0
-    assert columns > 100
+    found = n_edges(LGMDPlus(20).fit(data.observed.T if axis else data.observed))
+    assert found[axis] == 0
+    assert found[1 - axis] > 100
 
 
 # The contest itself
@@ -230,6 +231,23 @@ def test_a_graph_that_was_learned_stays_unless_it_does_harm(monkeypatch, leads, 
     assert found is (graph if is_kept else state.sample_graph)
     assert found.proven
     assert not list(left)
+
+
+@pytest.mark.parametrize("offer_is_true", [True, False])
+def test_what_is_offered_beside_a_learned_graph_has_to_be_worth_it_alone(offer_is_true):
+    """However much the learned graph of the other side gains."""
+    data = make_matrix_normal(100, 90, 10, sample_graph="chain", feature_graph="chain", noise=1.0, random_state=0)
+    graphs = [
+        GraphEstimate(precision, float(np.linalg.slogdet(precision.toarray())[1]))
+        for precision in (data.sample_precision, data.feature_precision)
+    ]
+    if not offer_is_true:
+        order = np.random.default_rng(0).permutation(90)
+        graphs[1] = replace(graphs[1], precision=graphs[1].precision[order][:, order])
+    problem, state = problem_of(data.noisy, Learning(graphs[0]), Offering(graphs[1]))
+    found = graph_contest.as_entries_say(problem, state, (graphs[0], state.feature_graph))
+    assert found[0] is graphs[0]
+    assert (found[1].n_edges > 0) == offer_is_true
 
 
 def test_a_side_that_has_edges_keeps_them_and_noise_that_is_held_ends_it():

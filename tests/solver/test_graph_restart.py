@@ -191,8 +191,19 @@ def test_columns_that_a_graph_saves_are_asked_for_again():
     assert metrics.rmse(data.truth, model.reconstruct()) < 0.8 * metrics.rmse(data.truth, plain.reconstruct())
 
 
+def test_a_large_table_that_is_thin_gets_all_its_columns_back(monkeypatch):
+    monkeypatch.setattr(variational_starter, "SHARED_ENTRIES", 1000)
+    data = datasets.make_matrix_normal(
+        100, 100, 20, sample_graph="chain", feature_graph="chain", noise=0.3, missing=0.8, random_state=0
+    )
+    plain = LGMD(20, sample_graph="none", feature_graph="none").fit(data.observed)
+    model = LGMD(20, sample_graph=PriorGraph(chain(100)), feature_graph=PriorGraph(chain(100))).fit(data.observed)
+    assert model.rank_ > plain.rank_ + 2
+
+
 def test_nobody_is_asked_where_all_columns_live(rng, monkeypatch):
-    monkeypatch.setattr(Starter, "does_better_with", None)
+    monkeypatch.setattr(Starter, "should_have", None)
     _, observed = groups_of_ten(300, rng)
     model = LGMD(3, sample_graph=PriorGraph(chain(300)), feature_graph="none").fit(observed)
+    assert model.sample_strength_ > 0
     assert model.rank_ == 3

@@ -57,36 +57,49 @@ Gains: TypeAlias = Callable[[Sides, int], FloatArray]
 def as_entries_say(problem: VariationalInference, state: VariationalState, graphs: Graphs) -> Graphs:
     """Graphs that were learned from a state, without those that do harm and with those that are worth it.
 
-    Learners say which of their graphs entries may judge, and offer some where they found none. Tables with more than a
+    Learners say which of their graphs may be left out, and offer some where they found none. Tables with more than a
     million entries know their factors well enough; those with few entries, and those whose noise has to be held, know
     them too little.
     """
     if state.holds_noise or not _FEWEST_ENTRIES <= problem.data.n_observed <= SHARED_ENTRIES:
         return graphs
-    before = (state.sample_graph, state.feature_graph)
-    empty = (graphs[0].n_edges == 0, graphs[1].n_edges == 0)
-    learned = (
-        not empty[0] and problem.sample_learner.may_be_left_out,
-        not empty[1] and problem.feature_learner.may_be_left_out,
+    without, learned = (state.sample_graph, state.feature_graph), graphs
+    doubted = (
+        learned[0].n_edges > 0 and problem.sample_learner.may_be_left_out,
+        learned[1].n_edges > 0 and problem.feature_learner.may_be_left_out,
     )
-    undoubted = _chosen(learned, before, graphs)
-    judged = _chosen(empty, _offers(problem, state, graphs, empty, _NEITHER), graphs)
-    sides = (judged[0] is not undoubted[0], judged[1] is not undoubted[1])
+    graphs = _decided(problem, state, _chosen(doubted, without, learned), learned, doubted, are_learned=True)
+    empty = (learned[0].n_edges == 0, learned[1].n_edges == 0)
+    offered = _found(problem, state, graphs, empty, are_learned=False)
+    sides = (offered[0] is not graphs[0], offered[1] is not graphs[1])
+    return _decided(problem, state, graphs, offered, sides, are_learned=False)
+
+
+def _decided(
+    problem: VariationalInference,
+    state: VariationalState,
+    graphs: Graphs,
+    rivals: Graphs,
+    sides: Sides,
+    *,
+    are_learned: bool,
+) -> Graphs:
+    """Graphs, or on these sides their rivals, as a contest ends."""
     if not any(sides):
         return graphs
     intercepts = Intercepts(state.overall, state.samples.intercepts, state.features.intercepts)
     n, p = problem.data.shape
     if n < p:
         # Short runs depend on which side comes first: a table and its transpose are judged by the same ones.
-        chosen = _Contest(problem.T, intercepts.T, undoubted[::-1], state, learned[::-1]).winner(sides[::-1])[::-1]
+        chosen = _Contest(problem.T, intercepts.T, graphs[::-1], state, are_learned).winner(sides[::-1])[::-1]
     else:
-        chosen = _Contest(problem, intercepts, undoubted, state, learned).winner(sides)
-    return _chosen(chosen, judged, undoubted)
+        chosen = _Contest(problem, intercepts, graphs, state, are_learned).winner(sides)
+    return _chosen(chosen, rivals, graphs)
 
 
 @dataclass(frozen=True, eq=False)
 class _Contest:
-    """Short runs with the prior of a state and the graphs that were learned from it.
+    """Short runs with the prior of a state.
 
     Attributes
     ----------
@@ -95,15 +108,15 @@ class _Contest:
     graphs : tuple of GraphEstimate
         Those that nobody doubts.
     like : VariationalState
-    learned : tuple of bool
-        Sides whose graph was learned and not merely offered.
+    are_learned : bool
+        Whether their rivals were learned and have to do no harm, or are merely offered and have to be worth it.
     """
 
     problem: VariationalInference
     intercepts: Intercepts
     graphs: Graphs
     like: VariationalState
-    learned: Sides = _NEITHER
+    are_learned: bool
 
     def winner(self, judged: Sides) -> Sides:
         """The sides whose graphs lower errors, or were learned and do no harm; of two, both, one or none."""
@@ -113,19 +126,22 @@ class _Contest:
             gains, fewest = self._on_complete(data, judged), 2
         else:
             gains = self._foreseen(judged)
-        all_learned = all(learned for learned, side in zip(self.learned, judged, strict=True) if side)
         for parts in range(1, max(fewest, n_parts(data.n_observed)) + 1):
             lead = _lead(gains(judged, parts))
             clear, hopeless = (np.inf, _HOPELESS_ALONE) if parts < fewest else (_CLEAR, _HOPELESS)
-            if not (-clear if all_learned else hopeless) < lead < clear:
+            if self.are_learned:
+                hopeless = -clear
+            if not hopeless < lead < clear:
                 break
         alone = tuple(sides for sides in _ALONE if all(judged))
         rivals: tuple[Sides, ...]
-        if lead > (_HARMLESS if all_learned else _WORTH):
+        if lead > (_HARMLESS if self.are_learned else _WORTH):
             # What one side gains must not pay for what the other loses.
             rivals = (judged, *alone)
+        elif self.are_learned:
+            rivals = (_NEITHER, *alone)
         else:
-            rivals = (_NEITHER, *(sides for sides in alone if self.learned[sides.index(True)]))
+            return _NEITHER
         return max(rivals, key=lambda sides: float(gains(sides, parts).sum()))
 
     def _foreseen(self, judged: Sides) -> Gains:
@@ -136,12 +152,12 @@ class _Contest:
             kept, held = hold_out(self.problem.data, _HELD_OUT, number)
             problem = replace(self.problem, data=kept)
             plain = self._after_a_run(problem, self.graphs).state
-            return problem, held, plain, self._offers(problem, plain, judged)
+            return problem, held, plain, self._found(problem, plain, judged)
 
         @cache
         def gains(sides: Sides, number: int) -> FloatArray:
-            problem, held, plain, offers = part(number)
-            graphs = _chosen(sides, offers, self.graphs)
+            problem, held, plain, found = part(number)
+            graphs = _chosen(sides, found, self.graphs)
             if _are_same(graphs, self.graphs):
                 return np.zeros(len(held.rows))
             return losses(plain, held) - losses(self._after_a_run(problem, graphs).state, held)
@@ -156,12 +172,12 @@ class _Contest:
             return self._after_a_run(replace(self.problem, data=table), self.graphs, n_iter)
 
         @cache
-        def offers(table: DenseObserved) -> Graphs:
+        def found(table: DenseObserved) -> Graphs:
             before = plain(table, None if table is data else plain(data, None).n_iter)
-            return self._offers(replace(self.problem, data=table), before.state, judged)
+            return self._found(replace(self.problem, data=table), before.state, judged)
 
         def run(sides: Sides, table: DenseObserved, n_iter: int | None) -> ShortRun:
-            graphs = _chosen(sides, offers(table), self.graphs)
+            graphs = _chosen(sides, found(table), self.graphs)
             if _are_same(graphs, self.graphs):
                 return plain(table, n_iter)
             return self._after_a_run(replace(self.problem, data=table), graphs, n_iter)
@@ -183,11 +199,11 @@ class _Contest:
             n_iter=n_iter,
         )
 
-    def _offers(self, problem: VariationalInference, plain: VariationalState, judged: Sides) -> Graphs:
+    def _found(self, problem: VariationalInference, plain: VariationalState, judged: Sides) -> Graphs:
         """The graphs to judge as a run without them shows them; where there are none, those that nobody doubts."""
         # Columns that are about to die would hide what rows have in common.
         state = problem.without_weak_columns(plain) or plain
-        return _offers(problem, state, self.graphs, judged, self.learned)
+        return _found(problem, state, self.graphs, judged, are_learned=self.are_learned)
 
 
 def _lead(gains: FloatArray) -> float:
@@ -205,19 +221,19 @@ def _are_same(graphs: Graphs, others: Graphs) -> bool:
     return graphs[0] is others[0] and graphs[1] is others[1]
 
 
-def _offers(
-    problem: VariationalInference, state: VariationalState, graphs: Graphs, sides: Sides, learned: Sides
+def _found(
+    problem: VariationalInference, state: VariationalState, graphs: Graphs, sides: Sides, *, are_learned: bool
 ) -> Graphs:
-    """Graphs with what learners make of a state on some sides."""
+    """Graphs with what the learners of some sides learn from a state, or offer."""
     sample_graph, feature_graph = graphs
     if sides[0]:
-        sample_graph = _offer(problem.sample_learner, problem.sample_moments(state), sample_graph, learned[0])
+        sample_graph = _of_learner(problem.sample_learner, problem.sample_moments(state), sample_graph, are_learned)
     if sides[1]:
-        feature_graph = _offer(problem.feature_learner, problem.feature_moments(state), feature_graph, learned[1])
+        feature_graph = _of_learner(problem.feature_learner, problem.feature_moments(state), feature_graph, are_learned)
     return sample_graph, feature_graph
 
 
-def _offer(learner: GraphLearner, moments: FactorMoments, graph: GraphEstimate, learned: bool) -> GraphEstimate:
-    """What a learner learns or else offers, or the graph itself where that has no edge either."""
-    found = learner.learn(moments, graph) if learned else replace(learner.unproven(moments, graph), proven=False)
+def _of_learner(learner: GraphLearner, moments: FactorMoments, graph: GraphEstimate, is_learned: bool) -> GraphEstimate:
+    """What a learner learns or offers; the graph itself where that has no edge."""
+    found = learner.learn(moments, graph) if is_learned else replace(learner.unproven(moments, graph), proven=False)
     return found if found.n_edges else graph

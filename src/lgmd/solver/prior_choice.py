@@ -52,14 +52,14 @@ _ENOUGH_FOR_BELIEFS = 600
 # that these are larger than they seem.
 _CLEAR = 4.0
 
-# Standard errors by which a start is clearly better.
-_CLEARLY = 2.0
-
 # Relative difference of squared errors that is none.
 _MARGIN = 1e-3
 
 # Standard errors that a belief may be behind, and a start that has to be clearly better, before nothing more is asked.
 _HOPELESS = 1.0
+
+# Standard errors by which fewer columns have to be better: under a graph weak ones may be about to live.
+_WORTH_OF_FEWER = 2.0
 
 # Standard errors by which held noise has to be better than learned noise, and less noise where all columns live anyway.
 _WORTH = 1.0
@@ -133,9 +133,9 @@ def does_better(trial: Trials, start: Start, other: Start, n_observed: int) -> b
 
 
 def does_clearly_better(trial: Trials, start: Start, other: Start, n_observed: int) -> bool:
-    """The same, by two standard errors; the first part that speaks against it ends the matter."""
+    """The same, by two standard errors; nobody asks further once it is behind by one."""
     gains = np.concatenate(_gains(trial, start, other, n_observed, hopeless=_HOPELESS))
-    return bool(gains.sum() > _CLEARLY * float(np.linalg.norm(gains)))
+    return bool(gains.sum() > _WORTH_OF_FEWER * float(np.linalg.norm(gains)))
 
 
 def better_shared(trial: Trials, other: str, n_observed: int, *, may_doubt_noise: bool) -> NoiseBelief | None:

@@ -120,21 +120,20 @@ class VariationalInference:
     def _restarted(self, state: VariationalState, graphs: tuple[GraphEstimate, GraphEstimate]) -> VariationalState:
         """From the beginning, but under graphs: factors found without them would stay where they are.
 
-        Graphs help weak columns to live, so that a prior variance shared by all stays right if it was. Columns that had
-        died are asked for again, and left out if they do not lower errors: under graphs they may live on noise. Whether
-        noise has to be held is another question under graphs.
+        Graphs help weak columns to live, so that a prior variance shared by all stays right if it was, and columns that
+        had died come back. With gaps these may also live on noise; where that is seen, they are left out. Whether noise
+        has to be held is another question under graphs.
         """
         intercepts = Intercepts(state.overall, state.samples.intercepts, state.features.intercepts)
         starter = Starter(self, intercepts, graphs, 0)
         if state.holds_noise:
             return starter.state()
         alive = (self.without_weak_columns(state) or state).samples.rank
-        problem = self
-        if alive < self.n_components and starter.does_better_with(alive, state):
-            problem = replace(self, n_components=alive)
+        if alive < self.n_components and starter.should_have(alive, state):
+            starter = starter.with_columns(alive)
         if not state.shared:
-            return replace(starter, problem=problem).state()
-        return replace(starter, problem=replace(problem, prior="shared")).state(state.noise.optimism)
+            return starter.state()
+        return replace(starter, problem=replace(starter.problem, prior="shared")).state(state.noise.optimism)
 
     def posterior(self, state: VariationalState, new_row_variance: float) -> TablePosterior:
         """What a run leaves behind: rows that a graph couples get the covariances that they have jointly."""

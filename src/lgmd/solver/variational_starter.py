@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -111,18 +111,24 @@ class Starter:
         state = starts("shared" if shared else "bold")
         return self._tried(replace(state, noise=replace(state.noise, optimism=optimism)), n_iter)
 
-    def does_better_with(self, n_components: int, like: VariationalState) -> bool:
-        """Whether fewer columns than the problem allows foresee more, with the kind of prior that a state has.
+    def with_columns(self, n_components: int) -> Starter:
+        """The same with another number of columns."""
+        return replace(self, problem=replace(self.problem, n_components=n_components))
 
-        Taken for granted in tables too large to ask. In complete ones columns die that are not needed.
+    def should_have(self, n_components: int, like: VariationalState) -> bool:
+        """Whether so few columns clearly foresee more than all, with the kind of prior that a state has.
+
+        Tables too large to ask need no others if they have an entry for each number to learn. In complete ones columns
+        die that are not needed.
         """
         data = self.problem.data
-        if data.is_complete or data.n_observed > SHARED_ENTRIES:
-            return not data.is_complete
-        judge = self._judge
-        fewer = replace(judge, problem=replace(judge.problem, n_components=n_components))
+        if data.is_complete:
+            return False
+        if data.n_observed > SHARED_ENTRIES:
+            return data.n_observed >= sum(data.shape) * self.problem.n_components
+        judge = self._judge()
         start: Start = NoiseBelief(like.noise.optimism) if like.shared else "bold"
-        of_all, of_fewer = judge._foreseeing, fewer._foreseeing
+        of_all, of_fewer = judge._foreseeing(), judge.with_columns(n_components)._foreseeing()
 
         def trial(which: Start, part: int) -> Trial:
             return (of_fewer if which == "fewer" else of_all)(start, part)
@@ -130,8 +136,8 @@ class Starter:
         return does_clearly_better(trial, "fewer", "all", data.n_observed)
 
     def _from_all(self, optimism: float = 0.0) -> VariationalState:
-        problem, judge, starts = self.problem, self._judge, self._starts()
-        trials = judge._foreseeing
+        problem, judge, starts = self.problem, self._judge(), self._starts()
+        trials = judge._foreseeing()
         if problem.prior == "shared":
             belief = NoiseBelief(optimism)
             if self._may_doubt_noise:
@@ -144,7 +150,6 @@ class Starter:
                 return found.imposed_on(starts("shared"))
         return state
 
-    @cached_property
     def _judge(self) -> Starter:
         """Short runs depend on which side comes first: a table and its transpose are judged by the same ones."""
         problem = self.problem
@@ -179,9 +184,8 @@ class Starter:
         starter = replace(self, problem=replace(self.problem, data=data), random_state=0)
         return starter._tried(_made(start, starter._starts()), n_iter)
 
-    @cached_property
     def _foreseeing(self) -> Trials:
-        """Trials that are judged by entries held out from them; each is made once."""
+        """Trials that are judged by entries held out from them."""
         problem = self.problem
 
         @cache
