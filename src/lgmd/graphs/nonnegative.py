@@ -370,9 +370,9 @@ class LaplacianGraph(GraphLearner):
         asked where ``candidates`` are given.
     ask_entries : bool, default=True
         Whether the graph of a side is left out where entries of the table speak against it: by variational inference,
-        in tables of 2,000 to a million entries whose noise is learned. The likelihood finds a graph in any factor; where
-        rows do not depend on each other, or the factor is not known well, one that raises errors. Each time it is asked
-        the graph is learned once more.
+        in tables of 2,000 to a million entries whose noise is learned. The likelihood finds a graph in any factor, and
+        one that raises errors where rows do not depend on each other or the factor is not known well. Each time that
+        entries are asked the graph is learned once more.
     """
 
     rounds: ClassVar[int] = 3
