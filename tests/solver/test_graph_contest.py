@@ -217,20 +217,35 @@ class Learning(Offering):
 
 @pytest.mark.parametrize(
     ("leads", "is_kept"),
-    [((-9.0, -3.5), False), ((-2.5, -1.5, -1.5, -1.1), False), ((-2.5, -1.5, -1.5, -0.9), True), ((0.0,) * 4, True)],
+    [
+        ((-2.5, -2.5), False),  # together beyond three standard errors: nobody asks further
+        ((2.5, 2.5), True),
+        ((-3.0, 2.0, -1.2, -0.1), False),  # -1.15 of all four
+        ((-3.0, 2.0, -1.2, 0.5), True),  # -0.85
+        ((0.0,) * 4, True),
+    ],
 )
 def test_a_graph_that_was_learned_stays_unless_it_does_harm(monkeypatch, leads, is_kept):
-    """Where no lead is clear, all draws of signs are asked that tables of this size have."""
+    """Where nothing is clear, all draws of signs are asked that tables of this size have; each counts alike."""
     data = make_matrix_normal(120, 100, 5, sample_graph="chain", feature_graph="none", noise=1.0, random_state=0)
     graph = GraphEstimate(data.sample_precision, float(np.linalg.slogdet(data.sample_precision.toarray())[1]))
     problem, state = problem_of(data.noisy, Learning(graph), NoGraph())
-    left = iter(leads)
-    monkeypatch.setattr(graph_contest, "_lead", lambda gains: next(left))
     assert n_parts(data.noisy.size) == 4
+    known, asked = {}, []
+
+    def lead(gains):
+        if not gains.any():  # of the side that is not judged
+            return 0.0
+        if gains.sum() not in known:
+            known[gains.sum()] = leads[len(known)]
+        asked.append(known[gains.sum()])
+        return known[gains.sum()]
+
+    monkeypatch.setattr(graph_contest, "_lead", lead)
     found, _ = graph_contest.as_entries_say(problem, state, (graph, state.feature_graph))
     assert found is (graph if is_kept else state.sample_graph)
     assert found.proven
-    assert not list(left)
+    assert len(known) == len(leads)
 
 
 @pytest.mark.parametrize("offer_is_true", [True, False])

@@ -10,6 +10,7 @@ end from the truth (:mod:`lgmd.solver.denoising_trials`), for which the graph is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -50,8 +51,11 @@ Sides: TypeAlias = tuple[bool, bool]
 _NEITHER: Sides = (False, False)
 _ALONE: tuple[Sides, Sides] = ((True, False), (False, True))
 
-# What squared errors fall by under the graphs of some sides, as so many parts say.
-Gains: TypeAlias = Callable[[Sides, int], FloatArray]
+# What squared errors fall by under the graphs of some sides, as each of so many parts says.
+Gains: TypeAlias = Callable[[Sides, int], list[FloatArray]]
+
+# Parts as one: other entries each, or the same ones seen with other signs.
+Together: TypeAlias = Callable[[list[FloatArray]], FloatArray]
 
 
 def as_entries_say(problem: VariationalInference, state: VariationalState, graphs: Graphs) -> Graphs:
@@ -119,30 +123,16 @@ class _Contest:
     are_learned: bool
 
     def winner(self, judged: Sides) -> Sides:
-        """The sides whose graphs lower errors, or were learned and do no harm; of two, both, one or none."""
+        """The sides whose graphs are worth it, or were learned and do no harm; of two, both, one or none."""
         data = self.problem.data
-        fewest = 1
         if isinstance(data, DenseObserved) and self.problem.noise.has_one_variance:
-            gains, fewest = self._on_complete(data, judged), 2
+            gains, together, fewest = self._on_complete(data, judged), _mean, 2
         else:
-            gains = self._foreseen(judged)
-        for parts in range(1, max(fewest, n_parts(data.n_observed)) + 1):
-            lead = _lead(gains(judged, parts))
-            clear, hopeless = (np.inf, _HOPELESS_ALONE) if parts < fewest else (_CLEAR, _HOPELESS)
-            if self.are_learned:
-                hopeless = -clear
-            if not hopeless < lead < clear:
-                break
-        alone = tuple(sides for sides in _ALONE if all(judged))
-        rivals: tuple[Sides, ...]
-        if lead > (_HARMLESS if self.are_learned else _WORTH):
-            # What one side gains must not pay for what the other loses.
-            rivals = (judged, *alone)
-        elif self.are_learned:
-            rivals = (_NEITHER, *alone)
-        else:
-            return _NEITHER
-        return max(rivals, key=lambda sides: float(gains(sides, parts).sum()))
+            gains, together, fewest = self._foreseen(judged), np.concatenate, 1
+        parts = range(fewest, max(fewest, n_parts(data.n_observed)) + 1)
+        if self.are_learned:
+            return _harmless(gains, judged, parts)
+        return _worth_it(gains, judged, parts, together)
 
     def _foreseen(self, judged: Sides) -> Gains:
         """By entries that were held out."""
@@ -162,7 +152,7 @@ class _Contest:
                 return np.zeros(len(held.rows))
             return losses(plain, held) - losses(self._after_a_run(problem, graphs).state, held)
 
-        return lambda sides, parts: np.concatenate([gains(sides, number) for number in range(parts)])
+        return lambda sides, parts: [gains(sides, number) for number in range(parts)]
 
     def _on_complete(self, data: DenseObserved, judged: Sides) -> Gains:
         """By Stein's estimate."""
@@ -184,11 +174,9 @@ class _Contest:
 
         trial = denoising_trials(data, run, (_NEITHER, judged))
 
-        def gains(sides: Sides, parts: int) -> FloatArray:
-            each = [trial(_NEITHER, number).losses - trial(sides, number).losses for number in range(parts)]
-            return np.asarray(np.mean(each, axis=0))
-
-        return gains
+        return lambda sides, parts: [
+            trial(_NEITHER, number).losses - trial(sides, number).losses for number in range(parts)
+        ]
 
     def _after_a_run(self, problem: VariationalInference, graphs: Graphs, n_iter: int | None = None) -> ShortRun:
         return Starter(problem, self.intercepts, graphs, 0).short_run(
@@ -204,6 +192,39 @@ class _Contest:
         # Columns that are about to die would hide what rows have in common.
         state = problem.without_weak_columns(plain) or plain
         return _found(problem, state, self.graphs, judged, are_learned=self.are_learned)
+
+
+def _worth_it(gains: Gains, judged: Sides, numbers: range, together: Together) -> Sides:
+    """Sides whose graphs lower errors by some standard errors of all parts together, of which there may be so many."""
+    for parts in range(1, numbers.stop):
+        lead = _lead(together(gains(judged, parts)))
+        clear, hopeless = (_CLEAR, _HOPELESS) if parts in numbers else (np.inf, _HOPELESS_ALONE)
+        if not hopeless < lead < clear:
+            break
+    if lead <= _WORTH:
+        return _NEITHER
+    # What one side gains must not pay for what the other loses.
+    rivals: tuple[Sides, ...] = (judged, *_ALONE) if all(judged) else (judged,)
+    return max(rivals, key=lambda sides: float(together(gains(sides, parts)).sum()))
+
+
+def _harmless(gains: Gains, judged: Sides, numbers: range) -> Sides:
+    """Sides whose graphs do not raise errors beyond doubt, beside that of the other side if it is judged too.
+
+    Parts count alike: short runs may end in different optima, and one part would outweigh all others.
+    """
+    leads = [0.0, 0.0]
+    for parts in numbers:
+        for side, rest in enumerate(((False, judged[1]), (judged[0], False))):
+            each = zip(gains(judged, parts), gains(rest, parts), strict=True)
+            leads[side] = sum(_lead(with_it - without) for with_it, without in each) / math.sqrt(parts)
+        if all(abs(lead) > _CLEAR for lead, is_judged in zip(leads, judged, strict=True) if is_judged):
+            break
+    return judged[0] and leads[0] > _HARMLESS, judged[1] and leads[1] > _HARMLESS
+
+
+def _mean(parts: list[FloatArray]) -> FloatArray:
+    return np.asarray(np.mean(parts, axis=0))
 
 
 def _lead(gains: FloatArray) -> float:
