@@ -125,10 +125,10 @@ class _Contest:
     def winner(self, judged: Sides) -> Sides:
         """The sides whose graphs are worth it, or were learned and do no harm; of two, both, one or none."""
         data = self.problem.data
+        together: Together = np.concatenate
+        gains, fewest = self._foreseen(judged), 1
         if isinstance(data, DenseObserved) and self.problem.noise.has_one_variance:
             gains, together, fewest = self._on_complete(data, judged), _mean, 2
-        else:
-            gains, together, fewest = self._foreseen(judged), np.concatenate, 1
         parts = range(fewest, max(fewest, n_parts(data.n_observed)) + 1)
         if self.are_learned:
             return _harmless(gains, judged, parts)
