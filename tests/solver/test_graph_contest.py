@@ -87,7 +87,7 @@ def test_small_and_large_tables_are_not_asked(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr(graph_contest, "_Contest", never)
-    small = make_matrix_normal(40, 40, 8, sample_graph="geometric", noise=0.5, random_state=0)
+    small = make_matrix_normal(30, 30, 8, sample_graph="geometric", noise=0.5, random_state=0)
     LGMD(8).fit(small.observed)
     monkeypatch.setattr(graph_contest, "SHARED_ENTRIES", 5000)
     large = make_matrix_normal(80, 80, 8, sample_graph="none", feature_graph="none", noise=1.0, random_state=0)
@@ -265,13 +265,63 @@ def test_what_is_offered_beside_a_learned_graph_has_to_be_worth_it_alone(offer_i
     assert (found[1].n_edges > 0) == offer_is_true
 
 
-def test_a_side_that_has_edges_keeps_them_and_noise_that_is_held_ends_it():
+def test_a_side_that_has_edges_keeps_them():
     data = make_matrix_normal(100, 80, 10, sample_graph="geometric", feature_graph="none", noise=1.0, random_state=0)
     problem, state = problem_of(data.noisy, EvidenceGraph(order=False), EvidenceGraph(order=False))
     found = LaplacianGraph(order=False).learn(problem.sample_moments(state), state.sample_graph)
     sides = (found, state.feature_graph)
     assert graph_contest.as_entries_say(problem, state, sides)[0] is found
-    assert graph_contest.as_entries_say(problem, replace(state, holds_noise=True), sides) is sides
+
+
+@pytest.mark.parametrize(
+    ("family", "seed", "estimator", "has_edges"),
+    [("blocks", 3, LGMD, True), ("blocks", 0, LGMDPlus, True), ("none", 0, LGMD, False), ("none", 1, LGMDPlus, False)],
+)
+def test_tables_so_thin_that_their_noise_is_held_are_asked_too(family, seed, estimator, has_edges, monkeypatch):
+    """Half as many entries as numbers to learn."""
+    data = make_matrix_normal(
+        100,
+        100,
+        20,
+        sample_graph=family,
+        feature_graph=family,
+        noise=0.3,
+        missing=0.8,
+        shuffle=True,
+        random_state=seed,
+    )
+    held, contest = [], graph_contest._Contest
+
+    def seen(problem, intercepts, graphs, like, are_learned):
+        held.append(like.holds_noise)
+        return contest(problem, intercepts, graphs, like, are_learned)
+
+    monkeypatch.setattr(graph_contest, "_Contest", seen)
+    plain, model = LGMD(20, **NONE).fit(data.observed), estimator(20).fit(data.observed)
+    assert any(held)
+    assert (max(n_edges(model)) > 200) == has_edges
+    errors = [rmse(data.truth[~data.mask], each.reconstruct()[~data.mask]) for each in (model, plain)]
+    if has_edges:
+        assert errors[0] < 0.97 * errors[1]
+    else:
+        assert errors[0] == pytest.approx(errors[1], rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("both", "samples", "features", "kept"),
+    [
+        (-6.0, -7.0, -4.0, (False, False)),  # features only help beside a graph that does harm
+        (-4.0, -3.0, 2.0, (False, True)),
+        (1.0, 3.5, 3.0, (True, False)),  # each has the other's say: the one that adds less goes
+        (4.0, 3.0, 3.5, (True, True)),
+        (-0.5, 0.0, 0.0, (True, True)),  # no harm beyond doubt
+    ],
+)
+def test_a_graph_stays_by_what_it_gains_beside_those_that_stay(both, samples, features, kept, monkeypatch):
+    leads = {(True, True): both, (True, False): samples, (False, True): features, (False, False): 0.0}
+    monkeypatch.setattr(graph_contest, "_lead", lambda gains: float(gains.sum()))
+    found = graph_contest._harmless(lambda sides, parts: [np.full(1, leads[sides])] * parts, (True, True), range(1, 2))
+    assert found == kept
 
 
 def test_a_learner_offers_nothing_unless_it_says_so():

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["as_entries_say"]
 
 # Entries that a table must have for those that are held out to say anything, and the share that is in each part.
-_FEWEST_ENTRIES, _HELD_OUT = 2000, 0.1
+_FEWEST_ENTRIES, _HELD_OUT = 1000, 0.1
 
 # Standard errors by which a graph has to foresee more, and at which no further part is asked. Where there is no graph
 # the most likely one foresees less, by two or three of them.
@@ -62,10 +62,9 @@ def as_entries_say(problem: VariationalInference, state: VariationalState, graph
     """Graphs that were learned from a state, without those that do harm and with those that are worth it.
 
     Learners say which of their graphs may be left out, and offer some where they found none. Tables with more than a
-    million entries know their factors well enough; those with few entries, and those whose noise has to be held, know
-    them too little.
+    million entries know their factors well enough; those with few entries know them too little.
     """
-    if state.holds_noise or not _FEWEST_ENTRIES <= problem.data.n_observed <= SHARED_ENTRIES:
+    if not _FEWEST_ENTRIES <= problem.data.n_observed <= SHARED_ENTRIES:
         return graphs
     without, learned = (state.sample_graph, state.feature_graph), graphs
     doubted = (
@@ -180,8 +179,7 @@ class _Contest:
 
     def _after_a_run(self, problem: VariationalInference, graphs: Graphs, n_iter: int | None = None) -> ShortRun:
         return Starter(problem, self.intercepts, graphs, 0).short_run(
-            shared=self.like.shared,
-            optimism=self.like.noise.optimism,
+            self.like,
             # A complete table knows the bold start alone, also where entries are held out from it.
             may_be_cautious=not self.problem.data.is_complete,
             n_iter=n_iter,
@@ -209,18 +207,32 @@ def _worth_it(gains: Gains, judged: Sides, numbers: range, together: Together) -
 
 
 def _harmless(gains: Gains, judged: Sides, numbers: range) -> Sides:
-    """Sides whose graphs do not raise errors beyond doubt, beside that of the other side if it is judged too.
+    """Sides whose graphs do not raise errors beyond doubt; the worse one goes first, since both may mean the same."""
+    while any(judged):
+        leads = [_lead_of(side, gains, judged, numbers) if judged[side] else np.inf for side in (0, 1)]
+        worse = int(np.argmin(leads))
+        if leads[worse] > _HARMLESS:
+            break
+        judged = _without(judged, worse)
+    return judged
+
+
+def _lead_of(side: int, gains: Gains, sides: Sides, numbers: range) -> float:
+    """What the graph of a side gains beside that of the other if that is there too, in standard errors.
 
     Parts count alike: short runs may end in different optima, and one part would outweigh all others.
     """
-    leads = [0.0, 0.0]
+    rest = _without(sides, side)
     for parts in numbers:
-        for side, rest in enumerate(((False, judged[1]), (judged[0], False))):
-            each = zip(gains(judged, parts), gains(rest, parts), strict=True)
-            leads[side] = sum(_lead(with_it - without) for with_it, without in each) / math.sqrt(parts)
-        if all(abs(lead) > _CLEAR for lead, is_judged in zip(leads, judged, strict=True) if is_judged):
+        each = zip(gains(sides, parts), gains(rest, parts), strict=True)
+        lead = sum(_lead(with_it - without) for with_it, without in each) / math.sqrt(parts)
+        if abs(lead) > _CLEAR:
             break
-    return judged[0] and leads[0] > _HARMLESS, judged[1] and leads[1] > _HARMLESS
+    return lead
+
+
+def _without(sides: Sides, side: int) -> Sides:
+    return sides[0] and side != 0, sides[1] and side != 1
 
 
 def _mean(parts: list[FloatArray]) -> FloatArray:

@@ -103,13 +103,19 @@ class Starter:
                 return self._from_sample()
             return self._from_all(optimism)
 
-    def short_run(self, *, shared: bool, optimism: float, may_be_cautious: bool, n_iter: int | None = None) -> ShortRun:
-        """A short run with one kind of prior and a belief about the noise, as long as is asked for if that is said."""
+    def short_run(self, like: VariationalState, *, may_be_cautious: bool, n_iter: int | None = None) -> ShortRun:
+        """A short run with the kind of prior that a state has and what it believes of the noise.
+
+        It is as long as is asked for if that is said.
+        """
         starts = self._starts()
-        if not shared and may_be_cautious and not self._has_edges:
+        if not like.shared and may_be_cautious and not self._has_edges:
             return min((self._tried(starts(name), n_iter) for name in ("bold", "cautious")), key=lambda run: run.loss)
-        state = starts("shared" if shared else "bold")
-        return self._tried(replace(state, noise=replace(state.noise, optimism=optimism)), n_iter)
+        state = starts("shared" if like.shared else "bold")
+        noise = replace(state.noise, optimism=like.noise.optimism)
+        if like.holds_noise:
+            noise = replace(noise, samples=noise.samples * (like.noise.level / noise.level))
+        return self._tried(replace(state, noise=noise, holds_noise=like.holds_noise), n_iter)
 
     def with_columns(self, n_components: int) -> Starter:
         """The same with another number of columns."""
