@@ -352,7 +352,7 @@ def test_one_gross_outlier_of_any_size_is_seen_through(make_table, size, index):
 @pytest.mark.parametrize("exact", [True, False])
 def test_bars_of_thin_rows_under_a_graph_are_wide_enough(exact, monkeypatch):
     if not exact:
-        monkeypatch.setattr("lgmd.factors.coupling._DENSE_UNKNOWNS", 0)
+        monkeypatch.setattr("lgmd.factors.coupling.DENSE_UNKNOWNS", 0)
     rng = np.random.default_rng(3)
     n, p = 200, 60
     steps = np.diag(np.ones(n - 1), 1)

@@ -21,6 +21,7 @@ from lgmd.factors import (
     variational,
 )
 from lgmd.factors.tails import Tails
+from lgmd.linalg import coupled_rows
 from lgmd.linalg.cholesky import TooEntangledError
 from lgmd.linalg.packed import pack, unpack
 from lgmd.observed import DenseObserved, SparseObserved, as_observed
@@ -540,7 +541,7 @@ def test_without_a_graph_no_rows_have_a_covariance(gaps):
 def test_many_rows_are_compared_by_draws(case, intercept, monkeypatch):
     problem = make_problem(precision=graph(), intercept=intercept, **COUPLED[case])
     expected, (rows, others) = expected_cross(problem), pairs()
-    monkeypatch.setattr(coupling, "_DENSE_UNKNOWNS", 0)
+    monkeypatch.setattr(coupling, "DENSE_UNKNOWNS", 0)
     monkeypatch.setattr(coupling, "_N_DRAWS", 200)
     found = problem.cross_covariance(rows, others)
     assert np.abs(found - expected).max() > 1e-6  # these are draws indeed
@@ -585,7 +586,7 @@ def test_rows_that_a_graph_couples_have_their_marginal_covariance(case, intercep
 def test_marginal_covariances_of_many_rows_are_drawn(case, dominant, monkeypatch):
     precision = graph() if dominant else 4.0 * indefinite_looking(graph())
     problem = make_problem(precision=precision, **COUPLED[case])
-    monkeypatch.setattr(coupling, "_DENSE_UNKNOWNS", 0)
+    monkeypatch.setattr(coupling, "DENSE_UNKNOWNS", 0)
     monkeypatch.setattr(coupling, "_N_DRAWS", 2000)
     found, posterior = marginals(problem)
     dense = dense_posterior(problem).covariance[np.arange(N), :, np.arange(N), :]
@@ -593,6 +594,33 @@ def test_marginal_covariances_of_many_rows_are_drawn(case, dominant, monkeypatch
     # Only what the neighbours add is drawn: its relative error is of the order of sqrt(2 / 2000).
     assert np.abs(found - dense).max() > 1e-8
     np.testing.assert_allclose(found, dense, rtol=0, atol=0.2 * np.abs(dense - held).max())
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("case", ["weighted", "row noise", "gaps and row noise"])
+def test_rows_that_a_graph_couples_are_drawn_jointly(case, intercept, dense, monkeypatch):
+    if not dense:
+        monkeypatch.setattr(coupled_rows, "DENSE_UNKNOWNS", 0)
+    problem = make_problem(precision=graph(), intercept=intercept, **COUPLED[case])
+    posterior = problem.step().posterior
+    change = np.diag([*np.linspace(-2.0, 2.0, K), 1.0])
+    change[0, 1] = 0.3
+    found = prepare_posterior(problem.half).joint(posterior, problem.other, problem.noise).covariance
+    n_draws = 4000
+    rows = np.array([1, 0, 4, 2])  # row 4 has no edge
+    draws = found.transformed(change).draw(n_draws, np.random.default_rng(0), rows).reshape(n_draws, -1)
+    expected = dense_posterior(problem).covariance[rows][:, :, rows]
+    expected = np.einsum("iajb,ac,bd->icjd", expected, change, change)
+    if not intercept:
+        expected[:, K] = expected[:, :, :, K] = 0.0
+    expected = expected.reshape(draws.shape[1], draws.shape[1])
+    # A mean of n products of Gaussian numbers has variance (C_ii C_jj + C_ij^2) / n.
+    errors = np.sqrt((np.outer(np.diag(expected), np.diag(expected)) + expected**2) / n_draws)
+    deviations = np.abs(draws.T @ draws / n_draws - expected)
+    assert np.all(deviations <= 5 * errors + 1e-12)
+    between = expected[: K + 1, K + 1 : 2 * (K + 1)]  # rows 1 and 0
+    assert np.abs(between).max() > 10 * errors[: K + 1, K + 1 : 2 * (K + 1)].max()
 
 
 def indefinite_looking(precision):
@@ -609,8 +637,8 @@ def test_a_graph_that_can_be_neither_summed_over_edges_nor_factored_leaves_the_r
     def refuse(precision):
         raise TooEntangledError
 
-    monkeypatch.setattr(coupling, "_DENSE_UNKNOWNS", 0)
-    monkeypatch.setattr(coupling, "factorize", refuse)
+    monkeypatch.setattr(coupling, "DENSE_UNKNOWNS", 0)
+    monkeypatch.setattr(coupled_rows, "factorize", refuse)
     problem = make_problem(gaps=True, precision=indefinite_looking(graph()))
     found, posterior = marginals(problem)
     np.testing.assert_array_equal(found, unpack(posterior.covariance.packed_rows(np.arange(N))))

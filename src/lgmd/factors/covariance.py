@@ -1,23 +1,26 @@
 """Posterior covariances of the rows of a factor.
 
 A row's unknowns are its k factors and its intercept, ``d = k + 1`` numbers. How their covariances hang together is a
-type: :class:`RowCovariances` (rows independent of each other), :class:`DiagonalCovariances` (all numbers independent:
-for many factors) and :class:`SpectralCovariance` (exact, rows dependent through a graph).
+type: :class:`RowCovariances` (rows independent of each other), :class:`CoupledCovariances` (the same, but draws know of
+the graph between them), :class:`DiagonalCovariances` (all numbers independent: for many factors) and
+:class:`SpectralCovariance` (exact, rows dependent through a graph).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
+import scipy.sparse
 
-from lgmd._typing import FloatArray, IntArray, SparseGraph
+from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
+from lgmd.linalg.coupled_rows import CoupledRows
 from lgmd.linalg.packed import pack, packed_diagonal, packed_order, packed_size, unpack
 from lgmd.linalg.threads import even_blocks, map_blocks
 
-__all__ = ["Covariance", "DiagonalCovariances", "RowCovariances", "SpectralCovariance"]
+__all__ = ["CoupledCovariances", "Covariance", "DiagonalCovariances", "RowCovariances", "SpectralCovariance"]
 
 # Rows whose matrices are unpacked at a time.
 _BLOCK = 4096
@@ -121,9 +124,9 @@ class RowCovariances:
             return np.broadcast_to(_rebased(self.packed, self.basis), (len(rows), packed_size(self.order)))
         return _rebased(self.packed[rows], self.basis)
 
-    def applied(self) -> RowCovariances:
+    def applied(self) -> Self:
         """The same with the change of basis carried out."""
-        return self if self.basis is None else RowCovariances(_rebased(self.packed, self.basis), self.n)
+        return self if self.basis is None else replace(self, packed=_rebased(self.packed, self.basis), basis=None)
 
     def total(self, weights: FloatArray) -> FloatArray:
         """Weighted sum."""
@@ -158,14 +161,14 @@ class RowCovariances:
         full = unpack(self.packed_rows(np.asarray(rows)).astype(np.float64))
         return np.asarray(full * same[:, None, None])
 
-    def transformed(self, change: FloatArray) -> RowCovariances:
+    def transformed(self, change: FloatArray) -> Self:
         """Noted, and carried out when a row is asked for."""
         moved = replace(self, basis=change if self.basis is None else self.basis @ change)
         if "_plain_total" in self.__dict__:
             moved.__dict__["_plain_total"] = self._plain_total
         return moved
 
-    def kept(self, columns: IntArray) -> RowCovariances:
+    def kept(self, columns: IntArray) -> Self:
         """A change of basis that leaves columns out."""
         return self.transformed(np.eye(self.order)[:, columns])
 
@@ -184,6 +187,64 @@ class RowCovariances:
             block = slice(start, start + _BLOCK)
             roots = _square_roots(unpack(self.packed_rows(rows[block]).astype(np.float64)))
             draws[:, block] = np.einsum("sid,ied->sie", draws[:, block], roots, optimize=True)
+        return draws
+
+
+@dataclass(frozen=True)
+class CoupledCovariances(RowCovariances):
+    """Rows of which some are coupled by a graph: each has its marginal covariance, and draws hang together.
+
+    Attributes
+    ----------
+    coupled : ndarray of shape (m,)
+        Rows with an edge, in order.
+    blocks : ndarray of shape (m, d (d + 1) / 2)
+        Packed parts of the joint precision that each of them has by itself.
+    weights : ndarray of shape (d,)
+        What the graph is multiplied with for each number of a row.
+    edges, ends, starts : ndarray
+        The graph between coupled rows as a CSR matrix: data, indices and indptr.
+    turn : ndarray of shape (d, d)
+        The change of basis since; an intercept that the model does not have becomes zero in it.
+    """
+
+    coupled: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    blocks: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    weights: FloatArray = field(default_factory=lambda: np.empty(0))
+    edges: FloatArray = field(default_factory=lambda: np.empty(0))
+    ends: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    starts: IntArray = field(default_factory=lambda: np.zeros(1, np.int64))
+    turn: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+
+    @cached_property
+    def _joint(self) -> CoupledRows:
+        m = len(self.coupled)
+        graph = scipy.sparse.csr_array((self.edges, self.ends, self.starts), shape=(m, m))
+        return CoupledRows(graph, unpack(self.blocks.astype(np.float64)), self.weights)
+
+    def joint_shapes(self, name: str) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
+        """What arrays have for shapes, and what they should have for these coupled rows."""
+        m, d = len(self.coupled), len(self.turn)
+        return {
+            f"systems of coupled {name}": (self.blocks.shape, (m, packed_size(d))),
+            f"weights of coupled {name}": (self.weights.shape, (d,)),
+            f"graph of coupled {name}": (self.starts.shape, (m + 1,)),
+            f"edges of coupled {name}": (self.ends.shape, self.edges.shape),
+        }
+
+    def transformed(self, change: FloatArray) -> Self:
+        """Also of what is drawn."""
+        return replace(super().transformed(change), turn=self.turn @ change)
+
+    def draw(self, n_draws: int, rng: np.random.Generator, rows: IntArray) -> FloatArray:
+        """Coupled rows jointly, the others each by itself."""
+        position = np.minimum(np.searchsorted(self.coupled, rows), len(self.coupled) - 1)
+        joint: Array = self.coupled[position] == rows
+        draws = np.empty((n_draws, len(rows), self.order))
+        draws[:, ~joint] = super().draw(n_draws, rng, rows[~joint])
+        if joint.any():
+            for draw, drawn in zip(draws, self._joint.draws(n_draws, rng), strict=True):
+                draw[joint] = drawn[position[joint]] @ self.turn
         return draws
 
 

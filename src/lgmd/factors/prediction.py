@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from lgmd._typing import FloatArray, IntArray
-from lgmd.factors.covariance import RowCovariances
+from lgmd.factors.covariance import CoupledCovariances, RowCovariances
 from lgmd.factors.noise import Noise, common_variance, shrunken_variances, student_weights
 from lgmd.factors.posterior import SidePosterior, column_features, prediction_features, row_features
 from lgmd.factors.tails import FIRST_TAILS
@@ -76,7 +76,7 @@ class TablePosterior:
         self, n_draws: int, rng: np.random.Generator, rows: IntArray, columns: IntArray
     ) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Draws of some rows and columns, (m, k + 1) each."""
-        at_once = max(1, _BLOCK_NUMBERS // ((len(rows) + len(columns)) * (self.samples.rank + 1)))
+        at_once = max(1, _BLOCK_NUMBERS // ((1 + len(rows) + len(columns)) * (self.samples.rank + 1)))
         for start in range(0, n_draws, at_once):
             size = min(at_once, n_draws - start)
             of_samples = self.samples.mean[rows] + self.samples.covariance.draw(size, rng, rows)
@@ -135,6 +135,8 @@ class TablePosterior:
             out[f"posterior of {name}"] = (side.mean.shape, (length, k + 1))
             out[f"prior variance of {name}"] = (side.prior_variance.shape, (k,))
             out[f"covariance of {name}"] = (side.covariance.shape, (length, k + 1))
+            if isinstance(side.covariance, CoupledCovariances):
+                out |= side.covariance.joint_shapes(name)
         return out
 
     @property

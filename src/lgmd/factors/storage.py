@@ -6,7 +6,13 @@ from dataclasses import fields
 from typing import Any
 
 from lgmd._typing import Array
-from lgmd.factors.covariance import Covariance, DiagonalCovariances, RowCovariances, SpectralCovariance
+from lgmd.factors.covariance import (
+    CoupledCovariances,
+    Covariance,
+    DiagonalCovariances,
+    RowCovariances,
+    SpectralCovariance,
+)
 from lgmd.factors.noise import Noise
 from lgmd.factors.posterior import SidePosterior
 from lgmd.factors.prediction import TablePosterior
@@ -16,6 +22,7 @@ __all__ = ["pack_noise", "pack_posterior", "pack_table", "unpack_noise", "unpack
 
 _FORMS: dict[str, type[Any]] = {
     "rows": RowCovariances,
+    "coupled": CoupledCovariances,
     "diagonal": DiagonalCovariances,
     "spectral": SpectralCovariance,
 }
@@ -24,7 +31,7 @@ _FORMS: dict[str, type[Any]] = {
 def pack_posterior(side: SidePosterior, name: str, arrays: dict[str, Array]) -> dict[str, Any]:
     """JSON values; arrays go beside them under ``name``."""
     covariance = side.covariance.applied() if isinstance(side.covariance, RowCovariances) else side.covariance
-    form = next(form for form, kind in _FORMS.items() if isinstance(covariance, kind))
+    form = next(form for form, kind in _FORMS.items() if type(covariance) is kind)
     arrays[f"{name}.mean"], arrays[f"{name}.prior_variance"] = side.mean, side.prior_variance
     values: dict[str, Any] = {"form": form, "intercept_variance": side.intercept_variance}
     for item in fields(covariance):  # type: ignore[arg-type]

@@ -16,7 +16,13 @@ import scipy.sparse
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
 from lgmd.factors.coupling import Coupling, JointRows
-from lgmd.factors.covariance import Covariance, DiagonalCovariances, RowCovariances, SpectralCovariance
+from lgmd.factors.covariance import (
+    CoupledCovariances,
+    Covariance,
+    DiagonalCovariances,
+    RowCovariances,
+    SpectralCovariance,
+)
 from lgmd.factors.noise import Noise
 from lgmd.factors.posterior import SidePosterior
 from lgmd.linalg.packed import doubled, pack, packed_size
@@ -337,7 +343,26 @@ def _joint(coupling: Coupling, moments: FloatArray, own: SidePosterior, noise: N
     covariance = own.covariance
     if rows is not None:
         covariance = covariance.with_rows(coupling.coupled, rows.marginals)
+        if isinstance(covariance, RowCovariances):
+            covariance = _drawn_jointly(covariance, rows, own)
     return JointPosterior(covariance, _unit_weights(own), rows)
+
+
+def _drawn_jointly(marginals: RowCovariances, rows: JointRows, own: SidePosterior) -> CoupledCovariances:
+    graph, turn = rows.coupling.precision, np.eye(own.rank + 1)
+    if own.intercept_variance is None:
+        turn[-1, -1] = 0.0
+    return CoupledCovariances(
+        marginals.packed,
+        marginals.n,
+        coupled=rows.coupling.coupled,
+        blocks=pack(rows.blocks).astype(own.mean.dtype, copy=False),
+        weights=rows.weights,
+        edges=graph.data,
+        ends=graph.indices,
+        starts=graph.indptr,
+        turn=turn,
+    )
 
 
 def _unit_weights(own: SidePosterior) -> FloatArray:
