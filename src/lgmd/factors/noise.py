@@ -16,6 +16,7 @@ from lgmd._typing import FloatArray, IntArray
 from lgmd.factors.intercepts import Intercepts
 from lgmd.factors.posterior import SidePosterior, column_features, row_features
 from lgmd.factors.tails import FIRST_TAILS, GAUSSIAN, Tails
+from lgmd.factors.variances import VariancePrior
 from lgmd.linalg.row_posteriors import entry_squares
 from lgmd.observed import Observed
 
@@ -24,16 +25,11 @@ __all__ = [
     "NOISES",
     "Noise",
     "NoiseModel",
-    "common_variance",
-    "shrunken_variances",
     "student_weights",
 ]
 
 NOISES = ("homoscedastic", "samples", "features")
 LIKELIHOODS = ("gaussian", "student")
-
-# A row's or column's own variance is estimated as if it had this many entries more, at the common level.
-_SHRINKAGE = 10.0
 
 # Rows whose entries are weighed at a time.
 _ROWS_AT_ONCE = 50_000
@@ -59,6 +55,8 @@ class Noise:
     unexplained : float
         What new observations vary beyond noise and posterior; negative if that is less. In tables with gaps and one
         variance held-out entries tell it where the noise is held, or believed to be less than it seems.
+    prior : VariancePrior or None
+        Where the variances of rows or of columns come from, if these differ.
     """
 
     samples: FloatArray
@@ -68,6 +66,7 @@ class Noise:
     other_weights: FloatArray = field(default_factory=lambda: np.empty(0))
     optimism: float = 0.0
     unexplained: float = 0.0
+    prior: VariancePrior | None = None
 
     @property
     def T(self) -> Noise:  # noqa: N802
@@ -146,6 +145,8 @@ class NoiseModel:
         noise = Noise(np.full(n, variance), np.ones(p))
         if self.kind == "features":
             noise = Noise(np.ones(n), np.full(p, variance))
+        if self.kind != "homoscedastic":
+            noise = replace(noise, prior=VariancePrior(variance))
         if self.by_entries:
             weights = np.ones(data.n_observed, data.dtype) if weights is None else weights
             noise = replace(noise, tails=FIRST_TAILS, weights=weights, other_weights=weights[data.column_order()])
@@ -176,7 +177,8 @@ class NoiseModel:
             variance = max(float(squares.sum() / counts.sum()), self.floor)
             return replace(noise, samples=np.full(len(squares), variance))
         if self.kind == "samples":
-            return replace(noise, samples=self._shrunken(squares, counts, noise.samples))
+            prior, variances = self._of_rows(noise, squares, counts)
+            return replace(noise, samples=variances, prior=prior)
         return noise
 
     def after_features(self, noise: Noise, squares: FloatArray, counts: FloatArray) -> tuple[Noise, float]:
@@ -188,7 +190,8 @@ class NoiseModel:
             noise = replace(noise, samples=np.full(len(noise.samples), variance))
             return noise, float(squares.sum()) * previous / variance
         if self.kind == "features":
-            noise = replace(noise, features=self._shrunken(squares, counts, noise.features))
+            prior, variances = self._of_rows(noise, squares, counts)
+            noise = replace(noise, features=variances, prior=prior)
         return noise, float(np.sum(squares / noise.features))
 
     def reweighed(
@@ -215,20 +218,31 @@ class NoiseModel:
         return 0.5 * (squares + self._log_variances(noise, data) + data.n_observed * float(np.log(2 * np.pi)))
 
     def prior_loss(self, noise: Noise, data: Observed) -> float:
-        """What keeps variances of single rows or columns near their common level, and what makes all of them small."""
+        """What ties variances of single rows or columns to each other, and what makes all of them small."""
         loss = 0.5 * noise.optimism * self._log_variances(noise, data) if noise.optimism else 0.0
-        if self.kind == "homoscedastic":
+        if noise.prior is None:
             return loss
-        variances = noise.samples if self.kind == "samples" else noise.features
-        ratios = common_variance(variances) / variances
-        return loss + 0.5 * _SHRINKAGE * float(np.sum(ratios - 1.0 - np.log(ratios)))
+        variances, counts = self._own(noise, data)
+        return loss + noise.prior.divergence(variances, counts * (1.0 + noise.optimism))
 
-    def _shrunken(self, squares: FloatArray, counts: FloatArray, previous: FloatArray) -> FloatArray:
-        return np.maximum(shrunken_variances(squares, counts, common_variance(previous)), self.floor)
+    def _of_rows(self, noise: Noise, squares: FloatArray, counts: FloatArray) -> tuple[VariancePrior, FloatArray]:
+        """The prior of variances of rows, or of columns, and the variances."""
+        squares = np.maximum(squares, 0.0)  # sums of differences may round to less
+        prior = (noise.prior or VariancePrior(noise.level)).fitted(squares, counts)
+        prior = replace(prior, level=max(prior.level, self.floor))
+        return prior, np.maximum(prior.variances(squares, counts), self.floor)
 
-    @staticmethod
-    def _log_variances(noise: Noise, data: Observed) -> float:
-        """Sum of the log-variances of the observed entries."""
+    def _own(self, noise: Noise, data: Observed) -> tuple[FloatArray, FloatArray]:
+        """Variances of the side that has its own, and the number of entries of each."""
+        of_samples = self.kind == "samples"
+        counts = (data if of_samples else data.T).row_counts.astype(np.float64)
+        return noise.samples if of_samples else noise.features, counts
+
+    def _log_variances(self, noise: Noise, data: Observed) -> float:
+        """Sum of the expected log-variances of the observed entries."""
+        if noise.prior is not None:
+            variances, counts = self._own(noise, data)
+            return float(counts @ noise.prior.expected_log(variances, counts * (1.0 + noise.optimism)))
         by_rows = float(data.row_counts @ np.log(noise.samples))
         return by_rows + float(data.T.row_counts @ np.log(noise.features))
 
@@ -257,13 +271,3 @@ def _scaled_squares(
     squares /= np.repeat(noise.samples, np.diff(entries.indptr))
     squares /= noise.features[entries.indices]
     return squares
-
-
-def shrunken_variances(squares: FloatArray, counts: FloatArray, common: float) -> FloatArray:
-    """Variances of rows from their expected squares, as if each had some entries more at the common level."""
-    return (squares + _SHRINKAGE * common) / (counts + _SHRINKAGE)
-
-
-def common_variance(variances: FloatArray) -> float:
-    """The level that best explains variances of which each is drawn near it: their harmonic mean."""
-    return 1.0 / float(np.mean(1.0 / variances))

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from lgmd._typing import FloatArray, IntArray
 from lgmd.factors.covariance import CoupledCovariances, RowCovariances
-from lgmd.factors.noise import Noise, common_variance, shrunken_variances, student_weights
+from lgmd.factors.noise import Noise, student_weights
 from lgmd.factors.posterior import SidePosterior, column_features, prediction_features, row_features
 from lgmd.factors.tails import FIRST_TAILS
 from lgmd.factors.variational import VariationalHalf, prepare_posterior
@@ -93,12 +93,12 @@ class TablePosterior:
     def unseen(self, data: Observed) -> TablePosterior:
         """The posterior of other rows with the same columns, which are held as they are."""
         m, k = data.shape[0], self.samples.rank
-        rows_differ = bool(np.any(self.noise.samples != self.noise.samples[0]))
+        prior = self.noise.prior if np.any(self.noise.samples != self.noise.samples[0]) else None
         half = VariationalHalf(
             data,
             scipy.sparse.eye_array(m, format="csr"),
             by_entries=not self.noise.tails.is_gaussian,
-            equal_noise=not rows_differ,
+            equal_noise=prior is None,
         )
         own = replace(
             self.samples,
@@ -107,16 +107,16 @@ class TablePosterior:
             prior_variance=self.samples.prior_variance * self.new_row_variance,
         )
         features = replace(self.features, mean=self.features.mean.astype(data.dtype, copy=False))
-        common = common_variance(self.noise.samples)
-        noise = replace(self.noise, samples=np.full(m, common))
+        level = self.noise.samples[0] if prior is None else prior.level
+        noise = replace(self.noise, samples=np.full(m, level))
         if half.by_entries:
             noise = replace(noise, weights=np.ones(data.n_observed))
         update = prepare_posterior(half)
         step = update(own, features, noise, self.overall)
-        for each in range(_NOISE_ROUNDS if rows_differ or half.by_entries else 0):
-            if rows_differ:
+        for each in range(_NOISE_ROUNDS if prior is not None or half.by_entries else 0):
+            if prior is not None:
                 counts = data.row_counts.astype(np.float64)
-                noise = replace(noise, samples=shrunken_variances(step.squares, counts, common))
+                noise = replace(noise, samples=prior.variances(np.maximum(step.squares, 0.0), counts))
             if half.by_entries:
                 judging = replace(noise, tails=FIRST_TAILS) if each < _CAUTIOUS_ROUNDS else noise
                 weights = student_weights(judging, data, step.posterior, features, self.overall)

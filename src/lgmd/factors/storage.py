@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from lgmd._typing import Array
@@ -17,6 +17,7 @@ from lgmd.factors.noise import Noise
 from lgmd.factors.posterior import SidePosterior
 from lgmd.factors.prediction import TablePosterior
 from lgmd.factors.tails import Tails
+from lgmd.factors.variances import VariancePrior
 
 __all__ = ["pack_noise", "pack_posterior", "pack_table", "unpack_noise", "unpack_posterior", "unpack_table"]
 
@@ -69,6 +70,7 @@ def pack_noise(noise: Noise, name: str, arrays: dict[str, Array], *, weights: bo
         "gross_variance": noise.tails.gross_variance,
         "optimism": noise.optimism,
         "unexplained": noise.unexplained,
+        "prior": None if noise.prior is None else asdict(noise.prior),
     }
 
 
@@ -80,6 +82,8 @@ def unpack_noise(values: dict[str, Any], name: str, arrays: dict[str, Array]) ->
         key: arrays[f"{name}.{key}"] for key in ("weights", "other_weights") if f"{name}.{key}" in arrays
     }
     beliefs: dict[str, Any] = {key: values[key] for key in ("optimism", "unexplained")}
+    if values["prior"] is not None:
+        beliefs["prior"] = VariancePrior(**values["prior"])
     return Noise(arrays[f"{name}.samples"], arrays[f"{name}.features"], tails, **beliefs, **weights)
 
 
