@@ -180,6 +180,63 @@ def test_the_form_for_access(tmp_path):
         read_ghcn_daily(path, "TAVG")
 
 
+ACCESS_NAMES = '"STATION","DATE","LATITUDE","LONGITUDE","ELEVATION","NAME","TMAX","TMIN"\n'
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_an_unknown_height_is_a_gap_with_a_byte_order_mark_or_without(tmp_path, mark):
+    path = tmp_path / f"{STATION}.csv"
+    line = f'"{STATION}","2018-01-01","33.6","-84.4","-999.9","ATLANTA AIRPORT, GA US","  100","    0"\n'
+    path.write_bytes(mark + (ACCESS_NAMES + line).encode())
+    table = read_ghcn_daily(path, unit="C")
+    np.testing.assert_array_equal(table.values, [[5.0]])
+    assert (table.latitude[0], table.states[0]) == (33.6, "GA")
+    assert np.isnan(table.altitude[0])
+    by_station = tmp_path / "by_station.csv"
+    by_station.write_bytes(mark + f"{STATION},20180101,TMAX,100,,,W,2400\n".encode())
+    assert read_ghcn_daily(by_station, "TMAX", unit="C").station_ids.tolist() == [STATION]
+
+
+def test_a_fraction_is_no_tenth_of_a_degree(tmp_path):
+    path = tmp_path / f"{STATION}.csv"
+    path.write_text(f"STATION,DATE,TMAX\n{STATION},2018-01-01,100\n{STATION},2018-01-02,12.8\n")
+    with pytest.raises(InvalidDataError, match=r"line 3: TMAX is '12\.8', but whole tenths of a degree Celsius"):
+        read_ghcn_daily(path, "TMAX")
+
+
+def write_order(path, *readings):
+    """An order from Climate Data Online: a maximum and a minimum a day, as text."""
+    lines = [
+        f'"{STATION}","ATLANTA AIRPORT, GA US","2018-01-{day:02d}",{high},{low}\n'
+        for day, (high, low) in enumerate(readings, start=1)
+    ]
+    path.write_text('"STATION","NAME","DATE","TMAX","TMIN"\n' + "".join(lines))
+
+
+def test_an_order_with_decimals_is_in_degrees_celsius(tmp_path):
+    path = tmp_path / "3812345.csv"
+    write_order(path, ('"12.8"', '"2.2"'), ('"10.0"', ""), ('"-0.6"', '"-7.8"'))
+    table = read_ghcn_daily(path, unit="C")
+    np.testing.assert_allclose(table.values, [[7.5, np.nan, -4.2]])
+    assert (table.names[0], table.states[0]) == ("ATLANTA AIRPORT, GA US", "GA")
+
+
+@pytest.mark.parametrize("text", ['"{}"', '"{}.0"'])
+def test_an_order_in_whole_degrees_is_refused_with_advice(tmp_path, text):
+    path = tmp_path / "3812345.csv"
+    write_order(path, *((text.format(high), text.format(high - 15)) for high in (55, 50, 31)))
+    with pytest.raises(InvalidDataError, match=r"order from Climate Data Online.*Order it in metric units") as caught:
+        read_ghcn_daily(path)
+    assert str(path) in str(caught.value)
+
+
+def test_an_order_without_temperatures_says_that_there_are_none(tmp_path):
+    path = tmp_path / "3812345.csv"
+    write_order(path, ("", ""))
+    with pytest.raises(InvalidDataError, match="no value of TMAX"):
+        read_ghcn_daily(path)
+
+
 GSOD_NAMES = '"STATION","DATE","LATITUDE","LONGITUDE","ELEVATION","NAME","TEMP","TEMP_ATTRIBUTES","MAX","MIN"\n'
 
 
@@ -210,6 +267,22 @@ def test_years_of_a_station_are_put_together(asheville):
     np.testing.assert_allclose(read_gsod(asheville[1], unit="C").values, [[100 / 9]])
 
 
+@pytest.mark.parametrize("height", ["-999.0", "-999.9"])
+def test_an_unknown_height_of_a_summary_is_a_gap(tmp_path, height):
+    path = tmp_path / "72315003812.csv"
+    path.write_text(GSOD_NAMES + gsod_line("2018-01-01", 1, 2, 0).replace("645.3", height))
+    assert np.isnan(read_gsod(path).altitude[0])
+    path.write_text(GSOD_NAMES + gsod_line("2018-01-01", 1, 2, 0).replace("645.3", "-86.0"))
+    assert read_gsod(path).altitude[0] == -86.0
+
+
+def test_a_first_line_that_is_too_long_is_refused_without_names_too(tmp_path):
+    path = tmp_path / f"{STATION}.csv"
+    path.write_text(f"{STATION},20180101,TMAX,100,,,W,2400,more\n{STATION},20180102,TMAX,100,,,W,2400\n")
+    with pytest.raises(InvalidDataError, match="line 1: there are 9 fields, but 8 were expected"):
+        read_ghcn_daily(path, "TMAX")
+
+
 def test_bad_summaries_are_named(tmp_path):
     path = tmp_path / "bad.csv"
     good = GSOD_NAMES + gsod_line("2018-01-01", 1, 2, 0)
@@ -221,6 +294,12 @@ def test_bad_summaries_are_named(tmp_path):
             good + '"72315003812","2018-01-02","35.43","-82.54","645.3","A","1","24","2","0","9"\n',
             "Expected 10 fields in line 3",
         ),
+        (
+            GSOD_NAMES + '"72315003812","2018-01-02","35.43","-82.54","645.3","A","1","24","2","0","9"\n',
+            "line 2: there are 11 fields, but 10 were expected",
+        ),
+        (good + gsod_line("2018-01-02", "inf", 2, 0), "line 3: TEMP is 'inf', but a number was expected"),
+        (good + gsod_line("2018-01-02", "-1e999", 2, 0), "line 3: TEMP is '-1e999', but a number was expected"),
         ("", "no comma-separated table"),
         (GSOD_NAMES, "no value of TEMP"),
     ):
@@ -232,7 +311,7 @@ def test_bad_summaries_are_named(tmp_path):
 def test_missing_files_and_folders_are_named(tmp_path):
     with pytest.raises(MissingDataError, match=r"There is no file or folder .*nowhere"):
         read_gsod(tmp_path / "nowhere")
-    with pytest.raises(MissingDataError, match=r"has no file that ends in \.dly or \.csv"):
+    with pytest.raises(MissingDataError, match=r"has no file \*\.dly or \*\.csv"):
         read_ghcn_daily(tmp_path)
     with pytest.raises(InvalidParameterError, match="paths is empty"):
         read_netflix_prize([])
@@ -278,6 +357,23 @@ def test_prize_ratings_are_read_whatever_the_blocks(tmp_path, prize, monkeypatch
     np.testing.assert_array_equal(data.item_ids, movies[seen])
     np.testing.assert_array_equal(data.ratings.toarray(), table[rated][:, seen])
     assert data.ratings.nnz == np.count_nonzero(table)
+
+
+def test_other_files_in_the_folder_of_the_prize_are_left_aside(tmp_path, prize):
+    table, users, movies = prize
+    write_prize(tmp_path / "combined_data_1.txt", table[:, :3], users, movies[:3])
+    write_prize(tmp_path / "mv_0000500.txt", table[:, 5:6], users, movies[5:6])
+    (tmp_path / "mv_0000500.txt.gz").write_bytes(gzip.compress((tmp_path / "mv_0000500.txt").read_bytes()))
+    (tmp_path / "mv_0000500.txt").unlink()
+    (tmp_path / "probe.txt").write_text("1:\n30878\n")
+    (tmp_path / "qualifying.txt").write_text("1:\n1046323,2005-12-19\n")
+    (tmp_path / "movie_titles.txt").write_text("1,2003,Dinosaur Planet\n")
+    data = read_netflix_prize(tmp_path)
+    np.testing.assert_array_equal(data.item_ids, movies[[0, 1, 2, 5]])
+    for path in tmp_path.glob("*_*[0-9].txt*"):
+        path.unlink()
+    with pytest.raises(MissingDataError, match=r"has no file combined_data_\*\.txt or mv_\*\.txt"):
+        read_netflix_prize(tmp_path)
 
 
 def test_the_dense_corner_of_the_prize(tmp_path, prize):
@@ -417,6 +513,8 @@ def test_bad_lines_of_movielens_are_named(tmp_path, form):
         ["5", "6", "nan", "8"],
         ["5.5", "6", "3", "8"],
         ["5", "6", "", "8"],
+        ["-5", "6", "3", "8"],
+        ["5", "-6", "3", "8"],
     ):
         path.write_text(good + mark.join(fields) + "\n" + good.splitlines()[-1])
         with pytest.raises(InvalidDataError, match=rf"line {line}: found '.*', but user, film, rating and time"):

@@ -73,6 +73,7 @@ def test_a_rival_that_is_not_installed_says_so(folder, monkeypatch, tmp_path):
     experiment = Completion(splits=("ml_100k",), methods=("means", "myfm, Gibbs"), n_groups=3)
     done = reproduce(experiment, tmp_path / "out")
     assert "| myfm, Gibbs | run here | not installed |" in (done.folder / "page.md").read_text()
+    assert "not run" in (done.folder / "completion.svg").read_text()
 
 
 def test_a_rival_that_was_not_installed_is_asked_again(folder, monkeypatch, tmp_path):

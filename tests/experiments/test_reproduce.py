@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import platform
 from dataclasses import dataclass
+from datetime import date
 from io import StringIO
 from pathlib import Path
 from typing import ClassVar
@@ -112,6 +114,28 @@ class TestRunner:
         with pytest.raises(InvalidParameterError, match="numbers differ"):
             reproduce(Squares((1,), log=squares.log), tmp_path / "out", console=quiet())
 
+    @pytest.mark.parametrize("content", [b"", b'{"cell": {"number"', b"[]", b"\xff", b'{"cell": {"number": 2}}', None])
+    def test_a_damaged_cell_is_run_again_with_a_word_about_it(self, squares, tmp_path, content):
+        first = reproduce(squares, tmp_path / "out", console=quiet())
+        (path,) = [path for path in first.folder.glob("cells/*") if json.loads(path.read_text())["cell"]["number"] == 2]
+        whole = json.loads(path.read_text())
+        path.write_bytes(json.dumps(whole | {"rows": [3]}).encode() if content is None else content)
+        console = quiet()
+        second = reproduce(squares, first.folder, console=console)
+        pd.testing.assert_frame_equal(first.results, second.results)
+        assert (tmp_path / "log").read_text() == "1\n2\n3\n2\n"
+        assert f"{path} is damaged; its cell is run again." in console.file.getvalue()
+        assert json.loads(path.read_text())["rows"] == whole["rows"]
+
+    @pytest.mark.parametrize("content", [b"", b'{"experiment": "squ', b"[]", b"\xff"])
+    def test_damaged_settings_are_refused_by_name(self, squares, tmp_path, content):
+        folder = reproduce(squares, tmp_path / "out", console=quiet()).folder
+        (folder / "settings.json").write_bytes(content)
+        message = r"settings\.json is damaged.*Name another folder, or remove this one"
+        with pytest.raises(InvalidParameterError, match=message):
+            reproduce(squares, folder, console=quiet())
+        assert (folder / "settings.json").read_bytes() == content
+
     def test_says_how_much_is_left_where_there_is_no_terminal(self, squares, tmp_path):
         console = quiet()
         reproduce(squares, tmp_path / "out", console=console)
@@ -124,6 +148,57 @@ class TestRunner:
         with pytest.raises(InvalidParameterError, match="workers"):
             reproduce(squares, tmp_path / "out", workers=workers)
         assert not (tmp_path / "out").exists()
+
+
+class TestProvenance:
+    """A page says when and with what its numbers were computed, not when it was written."""
+
+    @staticmethod
+    def footers(done):
+        last = (done.folder / "page.md").read_text().splitlines()[-1]
+        assert f"<footer>{last}</footer>" in done.page.read_text()
+        return last
+
+    @staticmethod
+    def change(folder, number, **changes):
+        """Change what is recorded of the cell of a number; None removes it."""
+        for path in folder.glob("cells/*"):
+            stored = json.loads(path.read_text())
+            if stored["cell"]["number"] == number:
+                stored |= changes
+                path.write_text(json.dumps({key: value for key, value in stored.items() if value is not None}))
+
+    def test_a_page_that_is_written_again_keeps_the_date_and_versions_of_its_cells(self, squares, tmp_path):
+        done = reproduce(squares, tmp_path / "out", console=quiet())
+        assert f"Run {date.today()}, 0 seconds of one core, Python {platform.python_version()}, lgmd" in self.footers(
+            done
+        )
+        for number in squares.numbers:
+            self.change(done.folder, number, date="2001-02-03", versions={"Python": "2.0", "lgmd": "0.0.1"})
+        again = reproduce(squares, done.folder, console=quiet())
+        assert self.footers(again) == "Run 2001-02-03, 0 seconds of one core, Python 2.0, lgmd 0.0.1."
+
+    def test_a_run_on_several_days_and_versions_says_so(self, squares, tmp_path):
+        folder = reproduce(squares, tmp_path / "out", console=quiet()).folder
+        for number, day, lgmd in ((1, "2001-02-03", "0.0.1"), (2, "2001-01-31", "0.0.2"), (3, "2001-02-01", "0.0.1")):
+            self.change(folder, number, date=day, versions={"Python": "2.0", "lgmd": lgmd})
+        expected = (
+            "Run 2001-01-31 to 2001-02-03, 0 seconds of one core, cells with mixed versions: Python 2.0, "
+            "lgmd 0.0.1 and 0.0.2."
+        )
+        assert self.footers(reproduce(squares, folder, console=quiet())) == expected
+
+    def test_cells_of_early_versions_have_no_record_and_count(self, squares, tmp_path):
+        folder = reproduce(squares, tmp_path / "out", console=quiet()).folder
+        self.change(folder, 2, date=None, versions=None)
+        last = self.footers(reproduce(squares, folder, console=quiet()))
+        assert last.startswith(f"Run {date.today()}, ")
+        assert last.endswith("Date and versions of 1 of 3 cells are not recorded.")
+        for number in (1, 3):
+            self.change(folder, number, date=None, versions=None)
+        last = self.footers(reproduce(squares, folder, console=quiet()))
+        assert last == "0 seconds of one core. Date and versions of 3 of 3 cells are not recorded."
+        assert (tmp_path / "log").read_text() == "1\n2\n3\n"
 
 
 class TestSummaries:

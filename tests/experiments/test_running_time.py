@@ -119,3 +119,15 @@ def test_the_table_has_the_papers_seconds_and_says_what_is_extrapolated(measured
     assert "extrapolated" in printed["LGMD+"]
     assert "diverged after 10 it." in shown.loc["denoising: the printed iteration here, 1000 iterations", "LGMD"]
     assert not any("SCS" in name for name in shown.index)
+
+
+def test_times_of_a_cut_are_not_shown_as_if_they_were_the_papers(measured):
+    solver = {"method": "LGMD+", "variant": "general solver", "seconds": 3.0, "iterations": 1, "setting": "completion"}
+    rows = pd.concat([measured, pd.DataFrame([solver])])
+    cut = running_time.section(rows, (60, 120), 30)
+    assert "150 x 669, all others those of a cut of 60 x 120: they are not to be compared" in cut.text
+    for name in cut.table[""]:
+        expected = ", 150 x 669" if ": the paper," in name else ", 30 stations" if "SCS" in name else ", 60 x 120"
+        assert name.endswith(expected)
+    whole = running_time.section(rows)
+    assert " x 669" not in whole.text + " ".join(whole.table[""])

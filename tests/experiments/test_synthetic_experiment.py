@@ -10,6 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from lgmd.cli import app
+from lgmd.exceptions import InvalidParameterError
 from lgmd.experiments import reproduce
 from lgmd.experiments.methods import principal_components
 from lgmd.experiments.paper_numbers import NOISE_LEVELS, SUBSPACE_ANGLES
@@ -68,6 +69,19 @@ def test_the_page_shows_the_papers_numbers_beside_ours(done):
     assert "0.3018" in page
     for picture in ("rmse_paper", "rmse_blocks", "correlations", "edges", "graphs"):
         assert (done.folder / f"{picture}.svg").stat().st_size > 1000
+
+
+def test_the_page_states_the_seeds(done):
+    page = done.page.read_text()
+    assert "At every level the tables have the seed 1000" in page
+    assert "penalties are chosen has 999, and the search for them 0" in page
+    assert "&quot;first_seed&quot;: 1000" in page
+
+
+def test_results_of_other_seeds_are_not_gone_on_with(done):
+    other = Synthetic(1, (0.3,), (0.7,), (0.5,), ("blocks",), 2, first_seed=2000)
+    with pytest.raises(InvalidParameterError, match="first_seed differ"):
+        reproduce(other, done.folder, console=Console(file=StringIO()))
 
 
 @pytest.mark.slow

@@ -18,7 +18,9 @@ from typer.testing import CliRunner
 from lgmd.cli import app
 from lgmd.datasets import TemperatureData, make_matrix_normal
 from lgmd.estimators import PMF, LGMDPlus
-from lgmd.experiments import real_tables, reproduce, running_time
+from lgmd.exceptions import MissingDataError
+from lgmd.experiments import clustering, find_experiment, real_tables, reproduce, running_time
+from lgmd.experiments.netflix import Netflix
 from lgmd.experiments.real_tables import METHODS, RealTable, cut, damaged
 from lgmd.experiments.temperature import Temperature
 from lgmd.experiments.temperature_structure import edge_rows, great_circle
@@ -184,6 +186,36 @@ def test_the_page_has_the_papers_seconds_and_all_pictures(done):
     for picture in ("temperature_rmse", "temperature_structure"):
         assert (done.folder / f"{picture}.svg").stat().st_size > 1000
         assert (done.folder / f"{picture}.png").stat().st_size > 1000
+
+
+def test_the_page_of_a_cut_is_headed_by_its_own_size(done):
+    page = done.page.read_text()
+    assert "<h1>Temperature: 20 weather stations over 30 days</h1>" in page
+    assert "denoising: the paper, 1000 iterations, 150 x 669" in page
+    assert "denoising: ours by MAP, to convergence, 20 x 30" in page
+    assert Temperature().heading() == "Temperature: 150 weather stations over 669 days"
+    assert Netflix.quick().heading() == "Netflix: 200 users and 200 films"
+
+
+@pytest.mark.parametrize("name", ["temperature", "netflix", "clustering", "completion"])
+def test_without_data_nothing_is_written_and_the_advice_can_be_followed(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("LGMD_DATA", str(tmp_path / "nowhere"))
+    clustering._load.cache_clear()
+    experiment = find_experiment(name).quick()
+    with pytest.raises(
+        MissingDataError, match=r"Set LGMD_DATA to the folder that holds .*a numpy archive of"
+    ) as caught:
+        reproduce(experiment, tmp_path / "out", workers=2, console=Console(file=StringIO()))
+    assert not list(tmp_path.iterdir())
+    assert "lgmd.datasets" not in str(caught.value)
+    assert "folder=" not in str(caught.value)
+    assert f"{name} takes no other table" in str(caught.value)
+
+
+def test_the_page_of_a_finished_run_needs_the_data_too(done, tmp_path, monkeypatch):
+    monkeypatch.setenv("LGMD_DATA", str(tmp_path))
+    with pytest.raises(MissingDataError, match="temperature takes no other table"):
+        reproduce(TINY, done.folder, console=Console(file=StringIO()))
 
 
 def test_a_finished_run_is_not_run_again(done, monkeypatch):

@@ -65,6 +65,8 @@ def test_one_deviation_may_serve_all_and_zero_means_certain():
         ([np.nan], [1.0], 1.0, "No value is known"),
         ([1.0, 2.0], [np.nan, 2.0], 1.0, "1 of the 2 counted entries are NaN or infinite in mean or std"),
         ([1.0, np.inf], [1.0, 2.0], 1.0, "1 of the 2 counted entries .* infinite in values"),
+        ([1.0, 2.0], ["a", "b"], 1.0, "mean holds <U1 values"),
+        ([1.0, 2.0], [1.0, 2.0], 1j, "std holds complex128 values"),
         ([1.0, 2.0], [1.0, 2.0], [1.0, -1.0], "1 of the 2 counted entries of std are negative"),
     ],
 )

@@ -81,8 +81,16 @@ def test_the_best_match_is_not_the_greedy_one():
         ([0, 1], 3, "clusters is a single value"),
         ([0.0, float("nan")], [0, 1], "1 of 2 entries of labels are NaN"),
         ([0, 1], [1j, 2j], "clusters holds complex128 values"),
+        (np.array(["a", None, "b"], dtype=object), [0, 1, 1], "1 of 3 entries of labels are NaN or None"),
+        (np.array(["a", np.nan, None], dtype=object), [0, 1, 1], "2 of 3 entries of labels are NaN or None"),
+        (["a", float("nan")], [0, 1], "1 of 2 entries of labels are NaN or None"),
+        ([0, 1], [None, 1], "1 of 2 entries of clusters are NaN or None"),
     ],
 )
 def test_what_is_no_grouping_is_refused(measure, labels, clusters, message):
     with pytest.raises(InvalidDataError, match=message):
         measure(labels, clusters)
+
+
+def test_the_word_nan_is_a_class_like_any_other():
+    assert clustering_accuracy(["nan", "None", "nan"], [0, 1, 0]) == 1.0

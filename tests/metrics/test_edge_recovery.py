@@ -158,7 +158,9 @@ def test_matrices_that_are_no_precisions_are_refused():
         edge_recovery(eye, eye)
 
 
-@pytest.mark.parametrize("shares", [(0.0, 0.1), (1.1,), (float("nan"),), 0.1])
+@pytest.mark.parametrize(
+    "shares", [(0.0, 0.1), (1.1,), (float("nan"),), 0.1, ["x"], ["0.5"], np.array([0.5j]), [[0.1], [0.2, 0.3]]]
+)
 def test_shares_outside_the_unit_interval_are_refused(shares):
     graph = random_precision(5, 4, seed=16)
     with pytest.raises(InvalidParameterError, match="shares must lie above 0 and at most at 1"):

@@ -89,3 +89,21 @@ def test_nothing_to_count_is_an_error():
         rmse(np.full(3, np.nan), np.zeros(3))
     with pytest.raises(InvalidDataError, match="No entry is left to count"):
         rmse(np.zeros(3), np.zeros(3), np.zeros(3, dtype=bool))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["x", "y"], "holds <U1 values"),
+        (["1", "2"], "holds <U1 values"),
+        ([1j, 2.0], "holds complex128 values"),
+        (np.array([1j, 2.0], dtype=object), "holds what is no number"),
+        (np.array(["x", 2.0], dtype=object), "holds what is no number"),
+        ([[1.0, 2.0], [3.0]], "holds what is no number"),
+    ],
+)
+def test_what_is_no_table_of_real_numbers_is_refused(values, message):
+    with pytest.raises(InvalidDataError, match=f"truth {message}.*Pass an array of real numbers"):
+        rmse(values, [1.0, 2.0])
+    with pytest.raises(InvalidDataError, match=f"estimate {message}"):
+        rmse([1.0, 2.0], values)

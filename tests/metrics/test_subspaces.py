@@ -115,3 +115,19 @@ def test_correlations_need_a_complete_table_of_columns():
         column_correlations([[0.0, np.nan, 1.0], [1.0, np.inf, 0.0]])
     with pytest.raises(InvalidDataError, match="factor has no rows"):
         column_correlations(np.zeros((0, 3)))
+
+
+@pytest.mark.parametrize(
+    "factor", [np.array([["x"], ["y"]]), [["1"], ["2"]], np.array([[1j], [1.0]]), [[1.0], [2.0, 3.0]]]
+)
+def test_a_factor_has_real_numbers(factor):
+    with pytest.raises(InvalidDataError, match=r"second holds .*Pass an array of real numbers"):
+        subspace_angle([[1.0], [0.0]], factor)
+    with pytest.raises(InvalidDataError, match="factor holds "):
+        column_correlations(factor)
+
+
+def test_masked_entries_make_a_factor_incomplete():
+    masked = np.ma.masked_array([[1.0], [5.0]], [[False], [True]])
+    with pytest.raises(InvalidDataError, match="1 of 2 entries of first are NaN"):
+        subspace_angle(masked, [[1.0], [0.0]])

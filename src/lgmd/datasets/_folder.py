@@ -11,7 +11,7 @@ import numpy as np
 from lgmd._typing import Array
 from lgmd.exceptions import InvalidDataError, MissingDataError
 
-__all__ = ["VARIABLE", "DataSource", "read_arrays"]
+__all__ = ["VARIABLE", "DataSource", "MissingFileError", "read_arrays"]
 
 VARIABLE = "LGMD_DATA"
 
@@ -41,6 +41,19 @@ class DataSource:
     origin: str
     instead: str
     arrays: dict[str, str]
+
+
+class MissingFileError(MissingDataError):
+    """
+    A file of the data folder is not there.
+
+    Attributes
+    ----------
+    in_short : str
+        The message without what to do instead, for those who can use that file only.
+    """
+
+    in_short: str = ""
 
 
 def read_arrays(source: DataSource, folder: str | os.PathLike[str] | None) -> dict[str, Array]:
@@ -83,19 +96,21 @@ def _find(source: DataSource, folder: str | os.PathLike[str] | None) -> Path:
     elif os.environ.get(VARIABLE):
         root, looked = Path(os.environ[VARIABLE]), f"in the folder that {VARIABLE} names"
     else:
-        raise MissingDataError(f"{_story(source)} {VARIABLE} is not set. {_remedy(source)}")
+        raise _missing(source, f"{VARIABLE} is not set.")
     path = root / source.file
     if not path.is_file():
-        raise MissingDataError(f"{_story(source)} There is no file {path}, {looked}. {_remedy(source)}")
+        raise _missing(source, f"There is no file {path}, {looked}.")
     return path
 
 
-def _story(source: DataSource) -> str:
-    return f"{source.what} is not at hand. It comes from {source.origin}."
-
-
-def _remedy(source: DataSource) -> str:
-    return f"Set {VARIABLE} to, or pass as folder=, the folder that holds {source.file}. {source.instead}"
+def _missing(source: DataSource, found: str) -> MissingFileError:
+    story = f"{source.what} is not at hand. It comes from {source.origin}. {found}"
+    remedy = f"Set {VARIABLE} to, or pass as folder=, the folder that holds {source.file}. {source.instead}"
+    error = MissingFileError(f"{story} {remedy}")
+    error.in_short = (
+        f"{story} Set {VARIABLE} to the folder that holds {source.file}, a numpy archive of {_listed(source.arrays)}."
+    )
+    return error
 
 
 def _check_shapes(path: Path, source: DataSource, arrays: dict[str, Array]) -> None:

@@ -57,9 +57,17 @@ class Experiment(ABC):
     def quick(cls) -> Self:
         """The same in small, for a look within three minutes."""
 
+    def heading(self) -> str:
+        """The title of the page, with the size where that is part of it."""
+        return self.title
+
     @abstractmethod
     def cells(self) -> list[Cell]:
         """What there is to run."""
+
+    def check_data(self, cells: Sequence[Cell]) -> None:
+        """Raise MissingDataError where data that these cells need is not at hand; by default they need none."""
+        return
 
     @abstractmethod
     def run(self, cell: Cell) -> list[Row]:

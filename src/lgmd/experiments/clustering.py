@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -94,6 +95,11 @@ class Clustering(Experiment):
             for repetition in range(self.n_repetitions)
         ]
 
+    def check_data(self, cells: Sequence[Cell]) -> None:
+        """A cell needs its set."""
+        for name in dict.fromkeys(str(cell["data"]) for cell in cells):
+            self._data(name)
+
     def run(self, cell: Cell) -> list[Row]:
         """Clusters of all methods for one draw."""
         name, n_classes, repetition = str(cell["data"]), int(cell["n_classes"]), int(cell["repetition"])
@@ -125,13 +131,15 @@ class Clustering(Experiment):
 
     def _tables(self, name: str, n_classes: int, seed: int) -> tuple[FloatArray, FloatArray, IntArray]:
         """Raw values, the table of all other methods, and labels."""
-        data = _load(name, max(self.topics, default=0), os.environ.get("LGMD_DATA"))
-        values, labels = draw(data, n_classes, self.n_samples, seed)
+        values, labels = draw(self._data(name), n_classes, self.n_samples, seed)
         if name == "MNIST":
             raw = values.astype(np.float32)
             return raw, unit_rows(raw), labels
         table = tf_idf(values, self.n_terms).astype(np.float32)
         return values, table, labels
+
+    def _data(self, name: str) -> LabelledData:
+        return _load(name, max(self.topics, default=0), os.environ.get("LGMD_DATA"))
 
     def _clusters(self, points: FloatArray, n_classes: int, seed: int) -> IntArray:
         return clusters(points, n_classes, self.n_starts, seed)
@@ -180,8 +188,9 @@ def _sections_of(data: str, rows: pd.DataFrame, levels: tuple[int, ...], folder:
     for axes, value, label in zip(panels, ("accuracy", "information"), ("accuracy", "mutual information"), strict=True):
         draw_curves(axes, rows, "n_classes", value, _SHOWN, x_label=f"number of {_DATA[data]}", y_label=label)
         axes.set_title(data)
-        axes.set_xticks(sorted(rows["n_classes"].unique()))
-        axes.get_legend().remove()
+        if axes.get_legend() is not None:
+            axes.set_xticks(sorted(rows["n_classes"].unique()))
+            axes.get_legend().remove()
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside right center", frameon=False, fontsize=8)
     picture = save_figure(figure, folder, f"accuracy_{data.lower()}")

@@ -6,6 +6,7 @@ The methods are in :mod:`lgmd.experiments.completion_methods`.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -16,7 +17,7 @@ from lgmd._typing import FloatArray
 from lgmd.datasets import load_graph_completion
 from lgmd.experiments.base import Cell, Experiment, Row, Section
 from lgmd.experiments.completion_methods import Size, predict
-from lgmd.experiments.figures import COLOURS, new_figure, save_figure
+from lgmd.experiments.figures import COLOURS, new_figure, save_figure, style
 from lgmd.experiments.summaries import paired_table
 
 if TYPE_CHECKING:
@@ -92,6 +93,11 @@ class Completion(Experiment):
     def cells(self) -> list[Cell]:
         """One method on one split."""
         return [{"split": split, "method": method} for split in self.splits for method in self.methods]
+
+    def check_data(self, cells: Sequence[Cell]) -> None:
+        """A cell needs its split."""
+        for split in dict.fromkeys(str(cell["split"]) for cell in cells):
+            load_graph_completion(split)
 
     def run(self, cell: Cell) -> list[Row]:
         """A row for each start and group of users: test ratings, their squared errors, and how many are inside bars."""
@@ -188,19 +194,24 @@ class Completion(Experiment):
         for position, (axes, split) in enumerate(zip(panels, self.splits, strict=True)):
             ours = [errors.get((method, split)) for method in self.methods]
             values = [*ours, *(known.get(split) for known in PUBLISHED.values())]
-            near = [value for value in ours if value is not None]
+            # Where nothing was run, the published numbers are all there is to see.
+            near = [value for value in ours if value is not None] or [value for value in values if value is not None]
             width = max(max(near) - min(near), 0.04 * min(near))
             low, high = min(near) - 0.4 * width, max(near) + 0.8 * width
             for line, (label, value) in enumerate(zip(labels, values, strict=True)):
                 if value is None:
+                    word = "not run" if label in self.methods else "not published"
+                    axes.text(
+                        0.5, line, word, ha="center", va="center", fontsize=8, color="#666666", transform=_row(axes)
+                    )
                     continue
                 if not low <= value <= high:
                     side = (0.98, "right", f"{value:g} →") if value > high else (0.02, "left", f"← {value:g}")
                     axes.text(side[0], line, side[2], ha=side[1], va="center", fontsize=8, transform=_row(axes))
                     continue
-                colour = COLOURS.get(label, "#444444")
-                fill = colour if label in self.methods else "white"
-                axes.plot(value, line, "o", color=colour, markerfacecolor=fill, markersize=6)
+                look = style(label)
+                fill = look["color"] if label in self.methods else "white"
+                axes.plot(value, line, **look, markerfacecolor=fill, markersize=6)
             if "means" in self.methods and errors.get(("means", split)):
                 axes.axvline(errors["means", split], color=COLOURS["means"], linewidth=0.8, linestyle=":")
             axes.axhline(len(self.methods) - 0.5, color="#cccccc", linewidth=0.8)

@@ -17,7 +17,7 @@ class Netflix(RealTable):
     """1000 users and 1000 films, of which 82 % are rated."""
 
     name: ClassVar[str] = "netflix"
-    title: ClassVar[str] = "Netflix: 1000 users and 1000 films"
+    title: ClassVar[str] = "Netflix ratings"
     unit: ClassVar[str] = "stars"
     story: ClassVar[str] = (
         "1000 very active users and 1000 popular films of the Netflix Prize, 81.67 % of the pairs rated from 1 to 5. "
@@ -35,6 +35,10 @@ class Netflix(RealTable):
     def quick(cls) -> Self:
         """A corner of 200 x 200 at two levels."""
         return cls(200, 200, 2, (0.4, 1.0), (0.3, 0.7), n_components=10, n_trials=10)
+
+    def heading(self) -> str:
+        """With the size, which may be that of a corner."""
+        return f"Netflix: {self.n_rows} users and {self.n_columns} films"
 
     def values(self) -> FloatArray:
         """Users in rows, films in columns."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-import platform
 import re
-from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,9 +14,7 @@ from lgmd.experiments.base import Experiment, Section
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["environment", "markdown_table", "write_page"]
-
-_PACKAGES = ("lgmd", "numpy", "scipy", "scikit-learn", "numba", "optuna")
+__all__ = ["markdown_table", "write_page"]
 
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; }
@@ -35,22 +30,18 @@ pre { background: var(--soft); padding: 0.8rem; overflow-x: auto; }
 """
 
 
-def write_page(folder: Path, experiment: Experiment, sections: list[Section], seconds: float) -> Path:
-    """Write ``index.html``, ``page.md`` and the tables; returns the HTML file."""
+def write_page(folder: Path, experiment: Experiment, sections: list[Section], run: str) -> Path:
+    """Write ``index.html``, ``page.md`` and the tables; returns the HTML file.
+
+    ``run`` says when and with what the numbers were computed.
+    """
     for section in sections:
         if section.table is not None:
             write_text(folder / f"{_slug(section.title)}.csv", section.table.to_csv(index=False))
-    write_text(folder / "page.md", _markdown(experiment, sections, seconds))
+    write_text(folder / "page.md", _markdown(experiment, sections, run))
     page = folder / "index.html"
-    write_text(page, _html(experiment, sections, seconds))
+    write_text(page, _html(experiment, sections, run))
     return page
-
-
-def environment(seconds: float) -> str:
-    """One line on when, how long and with what."""
-    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
-    time = f"{seconds / 60:.0f} minutes" if seconds > 100 else f"{seconds:.0f} seconds"
-    return f"Run {date.today()}, {time} of one core, Python {platform.python_version()}, {packages}."
 
 
 def markdown_table(table: pd.DataFrame) -> str:
@@ -59,18 +50,18 @@ def markdown_table(table: pd.DataFrame) -> str:
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def _markdown(experiment: Experiment, sections: list[Section], seconds: float) -> str:
+def _markdown(experiment: Experiment, sections: list[Section], run: str) -> str:
     parts = []
     for section in sections:
         parts += [f"### {section.title}", section.text]
         if section.table is not None:
             parts.append(markdown_table(section.table))
         parts += [f"![{section.title}]({name}.png)" for name in section.figures]
-    parts += [f"Settings: `{json.dumps(experiment.settings())}`", environment(seconds)]
+    parts += [f"Settings: `{json.dumps(experiment.settings())}`", run]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _html(experiment: Experiment, sections: list[Section], seconds: float) -> str:
+def _html(experiment: Experiment, sections: list[Section], run: str) -> str:
     parts = []
     for section in sections:
         parts.append(f"<h2>{html.escape(section.title)}</h2>")
@@ -83,10 +74,10 @@ def _html(experiment: Experiment, sections: list[Section], seconds: float) -> st
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html.escape(experiment.title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{html.escape(experiment.title)}</h1>\n"
+        f"<title>{html.escape(experiment.heading())}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{html.escape(experiment.heading())}</h1>\n"
         + "\n".join(parts)
-        + f"\n<h2>Settings</h2>\n<pre>{settings}</pre>\n<footer>{html.escape(environment(seconds))}</footer>\n"
+        + f"\n<h2>Settings</h2>\n<pre>{settings}</pre>\n<footer>{html.escape(run)}</footer>\n"
         "</body>\n</html>\n"
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CLUSTERING", "NOISE_LEVELS", "RUNNING_TIME", "SUBSPACE_ANGLES"]
+__all__ = ["CLUSTERING", "NOISE_LEVELS", "RUNNING_TIME", "SUBSPACE_ANGLES", "TEMPERATURE_SHAPE"]
 
 NOISE_LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Standard deviation of the noise relative to that of the data."""
@@ -24,6 +24,9 @@ SUBSPACE_ANGLES = {
     },
 }
 """Tables 1 and 2: angles between true and recovered subspaces of X and W."""
+
+TEMPERATURE_SHAPE = (150, 669)
+"""Stations and days of the temperature data."""
 
 RUNNING_TIME = {
     "denoising": {"PMF": 10, "dGRMD": 20, "LGMD": 230, "LGMD+": 2500},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -88,6 +88,10 @@ class RealTable(Experiment):
         """A task and a level each."""
         levels = zip(TASKS, (self.noises, self.shares), strict=True)
         return [{"task": task, "level": level} for task, chosen in levels for level in chosen]
+
+    def check_data(self, cells: Sequence[Cell]) -> None:
+        """All cells work on the table."""
+        self.values()
 
     def run(self, cell: Cell) -> list[Row]:
         """Choose penalties on the first repetition's table, then fit every method on every repetition."""

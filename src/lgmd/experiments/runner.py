@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,11 @@ from threadpoolctl import threadpool_limits
 
 from lgmd._files import write_text
 from lgmd._validation import check_integer
-from lgmd.exceptions import InvalidParameterError
+from lgmd.datasets._folder import MissingFileError
+from lgmd.exceptions import InvalidParameterError, MissingDataError
 from lgmd.experiments.base import Cell, Experiment, Row
 from lgmd.experiments.page import write_page
+from lgmd.experiments.provenance import describe, record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +59,8 @@ def reproduce(
     """Run an experiment and write its tables, pictures and page.
 
     Cells that an earlier run with the same settings has left in the folder are not run again, so that an interrupted
-    run goes on where it stopped.
+    run goes on where it stopped; one whose file is damaged is. The page says when and with which versions its cells
+    were run, however long ago.
 
     Parameters
     ----------
@@ -75,45 +79,106 @@ def reproduce(
     Raises
     ------
     InvalidParameterError
-        If the folder holds results of other settings.
+        If the folder holds results of other settings, or does not say of which.
+    MissingDataError
+        If data that is needed is not at hand; nothing is written then.
     """
     import pandas as pd
 
     workers = check_integer(workers, "workers", minimum=1)
     target = Path(folder)
-    _claim(target, experiment)
+    console = console or Console(stderr=True)
+    _check_settings(target, experiment)
     cells = experiment.cells()
-    todo = [cell for cell in cells if not _is_done(experiment, _path(target, cell))]
-    with _Report(console or Console(stderr=True), experiment, len(cells), len(cells) - len(todo)) as report:
+    todo = [cell for cell in cells if not _is_done(experiment, target, cell, console)]
+    if todo:
+        with _fitting_advice(experiment):
+            experiment.check_data(todo)
+    _claim(target, experiment)
+    with _Report(console, experiment, len(cells), len(cells) - len(todo)) as report:
         for cell, rows, seconds in _run_all(experiment, todo, workers):
-            write_text(_path(target, cell), json.dumps({"cell": dict(cell), "seconds": seconds, "rows": rows}))
+            content = {"cell": dict(cell), "seconds": seconds, **record(), "rows": rows}
+            write_text(_path(target, cell), json.dumps(content))
             report.advance(cell, seconds)
-    stored = [json.loads(_path(target, cell).read_text()) for cell in cells]
+    stored = [json.loads(_path(target, cell).read_text(encoding="utf-8")) for cell in cells]
     results = pd.DataFrame([{**each["cell"], **row} for each in stored for row in each["rows"]])
     write_text(target / "results.csv", results.to_csv(index=False))
-    sections = experiment.sections(results, target)
-    page = write_page(target, experiment, sections, sum(each["seconds"] for each in stored))
+    with _fitting_advice(experiment):
+        sections = experiment.sections(results, target)
+    page = write_page(target, experiment, sections, describe(stored))
     return Reproduction(target, page, results)
 
 
+def _settings(experiment: Experiment) -> dict[str, Any]:
+    """What a folder belongs to, as JSON gives it back."""
+    settings: dict[str, Any] = json.loads(json.dumps({"experiment": experiment.name, **experiment.settings()}))
+    return settings
+
+
+def _check_settings(folder: Path, experiment: Experiment) -> None:
+    """Raise unless the folder is new or holds the same experiment."""
+    path, mine = folder / _SETTINGS, _settings(experiment)
+    if not path.exists():
+        return
+    found = _read_json(path)
+    if not isinstance(found, dict):
+        raise InvalidParameterError(
+            f"{path} is damaged, so that nobody can say which settings the results in {folder} are of. "
+            "Name another folder, or remove this one."
+        )
+    if found != mine:
+        different = sorted(key for key in {*found, *mine} if found.get(key) != mine.get(key))
+        raise InvalidParameterError(
+            f"{folder} holds results of other settings: {', '.join(different)} differ. "
+            "Name another folder, or remove this one."
+        )
+
+
+@contextmanager
+def _fitting_advice(experiment: Experiment) -> Iterator[None]:
+    """Where data is not at hand, say what helps here: an experiment cannot be given another table."""
+    try:
+        yield
+    except MissingFileError as error:
+        raise MissingDataError(
+            f"{error.in_short} The experiment {experiment.name} takes no other table; synthetic and laplacian need no "
+            "data."
+        ) from None
+
+
 def _claim(folder: Path, experiment: Experiment) -> None:
-    """Make the folder, or see that it holds the same experiment."""
-    mine = json.loads(json.dumps({"experiment": experiment.name, **experiment.settings()}))
-    path = folder / _SETTINGS
-    if path.exists():
-        found = json.loads(path.read_text())
-        if found != mine:
-            different = sorted(key for key in {*found, *mine} if found.get(key) != mine.get(key))
-            raise InvalidParameterError(
-                f"{folder} holds results of other settings: {', '.join(different)} differ. "
-                "Name another folder, or remove this one."
-            )
+    """Make the folder, and say in it what it is for."""
     (folder / _CELLS).mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps(mine, indent=2))
+    write_text(folder / _SETTINGS, json.dumps(_settings(experiment), indent=2))
 
 
-def _is_done(experiment: Experiment, path: Path) -> bool:
-    return path.exists() and experiment.is_final(json.loads(path.read_text())["rows"])
+def _is_done(experiment: Experiment, folder: Path, cell: Cell, console: Console) -> bool:
+    path = _path(folder, cell)
+    if not path.exists():
+        return False
+    stored = _read_json(path)
+    if not _is_whole(stored, cell):
+        console.print(f"{path} is damaged; its cell is run again.", soft_wrap=True, highlight=False, markup=False)
+        return False
+    return experiment.is_final(stored["rows"])
+
+
+def _is_whole(stored: Any, cell: Cell) -> bool:
+    return (
+        isinstance(stored, dict)
+        and stored.get("cell") == dict(cell)
+        and isinstance(stored.get("seconds"), int | float)
+        and isinstance(stored.get("rows"), list)
+        and all(isinstance(row, dict) for row in stored["rows"])
+    )
+
+
+def _read_json(path: Path) -> Any:
+    """The content of a file; None where it is no JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return None
 
 
 def _path(folder: Path, cell: Cell) -> Path:

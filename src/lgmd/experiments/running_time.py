@@ -15,7 +15,7 @@ from lgmd._typing import Array, FloatArray
 from lgmd.estimators import DGRMD, LGMD, PMF, LGMDPlus
 from lgmd.experiments.base import Row, Section
 from lgmd.experiments.methods import fit
-from lgmd.experiments.paper_numbers import RUNNING_TIME
+from lgmd.experiments.paper_numbers import RUNNING_TIME, TEMPERATURE_SHAPE
 from lgmd.experiments.printed_algorithm import GraphStep, printed_iterations, printed_threshold
 from lgmd.graphs import FactorMoments, GraphEstimate, KNNGraph, LaplacianGraph
 from lgmd.metrics import rmse
@@ -156,34 +156,70 @@ _LABELS = {
 }
 
 
-def section(rows: pd.DataFrame) -> Section:
-    """One table: the paper's seconds, those of its iteration here, and ours."""
+def section(
+    rows: pd.DataFrame, shape: tuple[int, int] = TEMPERATURE_SHAPE, n_convex_nodes: int = TEMPERATURE_SHAPE[0]
+) -> Section:
+    """One table: the paper's seconds, those of its iteration here, and ours.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        What :func:`measure` gives, with a column ``setting``.
+    shape : tuple of int
+        Of the table that was timed. Where it is not the paper's, every line says which size its seconds are of.
+    n_convex_nodes : int
+        Rows of the problem that was given to a general solver.
+    """
     import pandas as pd
 
     lines = []
+    sizes = _sizes(shape, n_convex_nodes)
     for setting, printed in RUNNING_TIME.items():
-        lines.append({"": f"{setting}: the paper, 1000 iterations"} | {m: f"{s:,} s" for m, s in printed.items()})
+        name = f"{setting}: the paper, 1000 iterations{sizes['paper']}"
+        lines.append({"": name} | {method: f"{seconds:,} s" for method, seconds in printed.items()})
         for variant, label in _LABELS.items():
             chosen = rows[(rows["setting"] == setting) & (rows["variant"] == variant)]
             if chosen["seconds"].notna().any():
                 cells = {row["method"]: _cell(row) for _, row in chosen.iterrows()}
-                lines.append({"": f"{setting}: {label}"} | {method: cells.get(method, "") for method in MODELS})
+                name = f"{setting}: {label}{sizes[variant]}"
+                lines.append({"": name} | {method: cells.get(method, "") for method in MODELS})
     convex = rows[(rows["variant"] == "printed") & (rows["method"] == "LGMD+")]["iterations"]
     others = rows[(rows["variant"] == "printed") & (rows["method"] == "PMF")]["iterations"]
     return Section(
         "Running time",
-        "Seconds of processor time on one core, compilation left out; in brackets the RMSE that they bought and, for "
-        "ours, the iterations until convergence. The printed iteration is Algorithm 1 in plain numpy, graphs relearned "
-        f"in every iteration, with penalties of {PENALTY:g}: with gaps LGMD's diverges at ten times that. With "
-        "gaps each row's Gram matrix is over its observed columns: the printed update, for the objective that the "
-        f"paper has with gaps. Its seconds are those of {others.max():.0f} iterations, or as many as it ran before it "
-        "diverged, given for 1000.\n\n"
+        f"{_caution(shape)}Seconds of processor time on one core, compilation left out; in brackets the RMSE that "
+        "they bought and, for ours, the iterations until convergence. The printed iteration is Algorithm 1 in plain "
+        f"numpy, graphs relearned in every iteration, with penalties of {PENALTY:g}: with gaps LGMD's diverges at ten "
+        "times that. With gaps each row's Gram matrix is over its observed columns: the printed update, for the "
+        f"objective that the paper has with gaps. Its seconds are those of {others.max():.0f} iterations, or as many "
+        "as it ran before it diverged, given for 1000.\n\n"
         "LGMD+ solves two convex problems in an iteration. Its printed row takes our exact solver and is extrapolated "
         f"from {convex.min():.0f} of them. The paper used CVX; one problem, that of the stations alone, was given "
         "to SCS through cvxpy where it is installed, and is extrapolated from a single solve. Penalties are not tuned "
         "here: the errors say that the runs are of use, not which method is better.",
         pd.DataFrame(lines),
     )
+
+
+def _sizes(shape: tuple[int, int], n_convex_nodes: int) -> dict[str, str]:
+    """What to say of the size in each line; nothing where all are of the paper's."""
+    if shape == TEMPERATURE_SHAPE:
+        return dict.fromkeys(("paper", *_LABELS), "")
+    ours = dict.fromkeys(_LABELS, f", {_product(shape)}")
+    return ours | {"paper": f", {_product(TEMPERATURE_SHAPE)}", "general solver": f", {n_convex_nodes} stations"}
+
+
+def _caution(shape: tuple[int, int]) -> str:
+    if shape == TEMPERATURE_SHAPE:
+        return ""
+    return (
+        f"The paper's seconds are those of a table of {_product(TEMPERATURE_SHAPE)}, all others those of a cut of "
+        f"{_product(shape)}: they are not to be compared. "
+    )
+
+
+def _product(shape: tuple[int, int]) -> str:
+    return f"{shape[0]} x {shape[1]}"
 
 
 def _cell(row: pd.Series) -> str:

@@ -16,7 +16,15 @@ from lgmd.experiments.figures import draw_curves, new_figure, save_figure
 from lgmd.experiments.methods import fit
 from lgmd.experiments.paper_numbers import NOISE_LEVELS, SUBSPACE_ANGLES
 from lgmd.experiments.summaries import mean_table, paired_table
-from lgmd.experiments.synthetic import COMPLETION_NOISE, EDGE_SHARES, METHODS, RANK, make_table
+from lgmd.experiments.synthetic import (
+    COMPLETION_NOISE,
+    EDGE_SHARES,
+    METHODS,
+    RANK,
+    SEARCH_SEED,
+    Synthetic,
+    make_table,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,10 +36,11 @@ _NAMES = {
     "blocks": "blocks of correlated nodes",
     "geometric": "neighbours on a map",
 }
+_GRAPH_SEED = 0
 _NOISE, _SHARE = "noise / sd of the truth", "share of remaining entries"
 
 
-def write_sections(results: pd.DataFrame, folder: Path) -> list[Section]:
+def write_sections(experiment: Synthetic, results: pd.DataFrame, folder: Path) -> list[Section]:
     """All sections, their pictures saved in the folder."""
     denoising, completion = (results[results["task"] == task] for task in ("denoising", "completion"))
     sections = [
@@ -44,7 +53,8 @@ def write_sections(results: pd.DataFrame, folder: Path) -> list[Section]:
             "with strong local structure, which random ones lack.\n\n"
             "PMF, dGRMD, LGMD by MAP and GRMD-real by MAP have their two penalties chosen by Bayesian optimisation on "
             "held-out entries of one more table of each level. LGMD, LGMD+ and GRMD-real run with their defaults, by "
-            "variational inference, and nothing is tuned. GRMD-real is given the true graphs.",
+            "variational inference, and nothing is tuned. GRMD-real is given the true graphs.\n\n"
+            f"{_seeds(experiment)}",
         )
     ]
     sections += _angle_sections(denoising[denoising["family"] == "paper"], folder)
@@ -54,6 +64,16 @@ def write_sections(results: pd.DataFrame, folder: Path) -> list[Section]:
         )
     sections += [_correlations(denoising, folder), _edges(denoising, folder), _graphs(folder)]
     return sections
+
+
+def _seeds(experiment: Synthetic) -> str:
+    first, n = experiment.first_seed, experiment.n_repetitions
+    repetitions = f"have the seeds {first} to {first + n - 1}" if n > 1 else f"have the seed {first}"
+    return (
+        f"At every level the tables {repetitions}, one a repetition; the table on which penalties are chosen has "
+        f"{first - 1}, and the search for them {SEARCH_SEED}. The graphs at the end are of tables with the seed "
+        f"{_GRAPH_SEED}."
+    )
 
 
 def _angle_sections(rows: pd.DataFrame, folder: Path) -> list[Section]:
@@ -185,7 +205,7 @@ def _edge_table(denoising: pd.DataFrame, methods: list[str], families: list[str]
 
 def _graphs(folder: Path) -> Section:
     """The graphs themselves, of one table."""
-    data = make_table("blocks", 0.4, 0.0, 0)
+    data = make_table("blocks", 0.4, 0.0, _GRAPH_SEED)
     # The table has its rows in random order; beside those of their block they can be seen.
     by_block = np.argsort(connected_components(data.sample_precision, directed=False)[1], kind="stable")
     of_table = {
@@ -193,7 +213,7 @@ def _graphs(folder: Path) -> Section:
         "LGMD": fit(LGMD(RANK), data.observed).sample_graph_,
         "LGMD+": fit(LGMDPlus(RANK), data.observed).sample_graph_,
     }
-    graphs = {"true, the paper's random edges": make_table("paper", 0.4, 0.0, 0).sample_precision}
+    graphs = {"true, the paper's random edges": make_table("paper", 0.4, 0.0, _GRAPH_SEED).sample_precision}
     graphs |= {name: precision[by_block][:, by_block] for name, precision in of_table.items()}
     figure, panels = new_figure(len(graphs), width=3.2, height=3.4)
     for panel, (name, precision) in zip(panels, graphs.items(), strict=True):

@@ -29,7 +29,7 @@ class Temperature(RealTable):
     """Daily means of 150 stations over 669 days."""
 
     name: ClassVar[str] = "temperature"
-    title: ClassVar[str] = "Temperature: 150 weather stations over 669 days"
+    title: ClassVar[str] = "Temperature of weather stations"
     unit: ClassVar[str] = "degrees Fahrenheit"
     story: ClassVar[str] = (
         "Daily mean temperatures of weather stations in the United States from January 2018 to October 2019, 150 "
@@ -61,6 +61,10 @@ class Temperature(RealTable):
             n_convex_iterations=1,
             n_convex_nodes=30,
         )
+
+    def heading(self) -> str:
+        """With the size, which may be that of a cut."""
+        return f"Temperature: {self.n_rows} weather stations over {self.n_columns} days"
 
     def values(self) -> FloatArray:
         """Stations in rows, days in columns."""
@@ -113,5 +117,5 @@ class Temperature(RealTable):
         return [
             *super().sections(errors, folder),
             temperature_structure.section(self._data(), edges, folder),
-            running_time.section(times),
+            running_time.section(times, (self.n_rows, self.n_columns), self.n_convex_nodes),
         ]

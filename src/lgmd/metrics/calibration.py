@@ -44,7 +44,8 @@ def coverage(values: ArrayLike, mean: ArrayLike, std: ArrayLike, level: float = 
     Raises
     ------
     InvalidDataError
-        If shapes differ, no value is known, or a counted prediction is not finite or has a negative deviation.
+        If an array is not of real numbers, shapes differ, no value is known, or a counted prediction is not finite or
+        has a negative deviation.
     InvalidParameterError
         If `level` does not lie between 0 and 1.
 
@@ -77,7 +78,8 @@ def calibration_curve(
     Raises
     ------
     InvalidDataError
-        If shapes differ, no value is known, or a counted prediction is not finite or has a negative deviation.
+        If an array is not of real numbers, shapes differ, no value is known, or a counted prediction is not finite or
+        has a negative deviation.
     InvalidParameterError
         If a level does not lie between 0 and 1.
 
@@ -102,7 +104,7 @@ def calibration_curve(
 
 def _counted(values: ArrayLike, mean: ArrayLike, std: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return distances and deviations of the known values, in one dimension."""
-    truth, centre, spread = (_as_floats(array) for array in (values, mean, std))
+    truth, centre, spread = _as_floats(values, "values"), _as_floats(mean, "mean"), _as_floats(std, "std")
     if spread.ndim == 0:
         spread = np.broadcast_to(spread, truth.shape)
     for name, array in (("mean", centre), ("std", spread)):

@@ -37,7 +37,7 @@ def clustering_accuracy(labels: ArrayLike, clusters: ArrayLike) -> float:
     Raises
     ------
     InvalidDataError
-        If the arrays are empty, not of one dimension, of different length, or contain NaN.
+        If the arrays are empty, not of one dimension, of different length, or contain NaN or None.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def normalized_mutual_information(labels: ArrayLike, clusters: ArrayLike) -> flo
     Raises
     ------
     InvalidDataError
-        If the arrays are empty, not of one dimension, of different length, or contain NaN.
+        If the arrays are empty, not of one dimension, of different length, or contain NaN or None.
 
     Examples
     --------
@@ -102,18 +102,21 @@ def _contingency(labels: ArrayLike, clusters: ArrayLike) -> IntArray:
 
 
 def _as_groups(values: ArrayLike, name: str) -> Array:
+    import pandas as pd
+
     groups = np.asarray(values)
     if groups.ndim != 1 or not groups.size:
         shape = " x ".join(str(length) for length in groups.shape) or "a single value"
         raise InvalidDataError(f"{name} is {shape}. Pass an array of one dimension with at least one sample.")
-    if groups.dtype == object:
-        groups = groups.astype(str)
-    if groups.dtype.kind not in "biufUS":
+    if groups.dtype.kind not in "biufUSO":
         raise InvalidDataError(f"{name} holds {groups.dtype} values. Pass integers, strings or booleans.")
-    if groups.dtype.kind == "f" and np.isnan(groups).any():
-        n_bad = int(np.isnan(groups).sum())
-        raise InvalidDataError(f"{n_bad:,} of {groups.size:,} entries of {name} are NaN. Leave these samples out.")
-    return groups
+    # Beside strings numpy makes strings of None and NaN, so that they are looked for before.
+    n_missing = np.count_nonzero(pd.isna(np.asarray(values, dtype=object)))
+    if n_missing:
+        raise InvalidDataError(
+            f"{n_missing:,} of {groups.size:,} entries of {name} are NaN or None. Leave these samples out."
+        )
+    return groups.astype(str) if groups.dtype == object else groups
 
 
 def _entropy(shares: Array) -> float:

@@ -68,7 +68,7 @@ def edge_recovery(
     >>> edge_recovery(chain, single, shares=(0.5, 1.0))
     array([1. , 0.5])
     """
-    portions = np.asarray(shares, dtype=np.float64)
+    portions = _as_portions(shares)
     if portions.ndim != 1 or not np.all((portions > 0) & (portions <= 1)):
         raise InvalidParameterError(
             f"shares must lie above 0 and at most at 1, but shares={shares!r} was given. "
@@ -98,6 +98,15 @@ class _RankedEdges:
 
     n_nodes: int
     codes: IntArray
+
+
+def _as_portions(shares: Sequence[float]) -> FloatArray:
+    """Return the shares as an array; what holds no real numbers is a NaN, which is no share."""
+    try:
+        portions = np.asarray(shares)
+    except ValueError:
+        return np.array(np.nan)
+    return portions.astype(np.float64) if portions.dtype.kind in "fiu" else np.array(np.nan)
 
 
 def _strongest_first(matrix: ArrayLike | SparseGraph, name: str) -> _RankedEdges:

@@ -36,14 +36,15 @@ def rmse(truth: ArrayLike, estimate: ArrayLike, where: ArrayLike | None = None) 
     Raises
     ------
     InvalidDataError
-        If the shapes differ, no entry is left to count, or a counted entry of the estimate is not finite.
+        If an array is not of real numbers, the shapes differ, no entry is left to count, or a counted entry of the
+        estimate is not finite.
 
     Examples
     --------
     >>> rmse([[1.0, 2.0], [3.0, float("nan")]], [[1.0, 2.0], [0.0, 7.0]])
     1.7320508075688772
     """
-    truth, estimate = _as_floats(truth), _as_floats(estimate)
+    truth, estimate = _as_floats(truth, "truth"), _as_floats(estimate, "estimate")
     if truth.shape != estimate.shape:
         raise InvalidDataError(
             f"truth is {_describe_shape(truth)} but estimate is {_describe_shape(estimate)}. "
@@ -65,9 +66,17 @@ def rmse(truth: ArrayLike, estimate: ArrayLike, where: ArrayLike | None = None) 
     return float(np.sqrt(np.mean((estimate[counted] - truth[counted]) ** 2)))
 
 
-def _as_floats(values: ArrayLike) -> FloatArray:
-    """Return a float64 array in which masked entries are NaN."""
-    return np.ma.filled(np.ma.masked_array(values, dtype=np.float64), np.nan)
+def _as_floats(values: ArrayLike, name: str) -> FloatArray:
+    """Return a float64 array in which masked entries are NaN; raise for text, complex numbers and ragged lists."""
+    try:
+        array = np.ma.masked_array(values)
+        # Elsewhere numbers would be parsed from text, and imaginary parts dropped.
+        if array.dtype.kind in "fiubO":
+            return np.ma.filled(array.astype(np.float64), np.nan)
+        found = f"{array.dtype} values"
+    except (TypeError, ValueError) as error:
+        found = f"what is no number ({error})"
+    raise InvalidDataError(f"{name} holds {found}. Pass an array of real numbers.")
 
 
 def _as_selection(where: ArrayLike | None, truth: FloatArray) -> Array:

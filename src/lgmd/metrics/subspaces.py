@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 
 from lgmd._typing import FloatArray
 from lgmd.exceptions import InvalidDataError
+from lgmd.metrics.errors import _as_floats
 
 __all__ = ["column_correlations", "subspace_angle"]
 
@@ -39,7 +40,7 @@ def subspace_angle(first: ArrayLike, second: ArrayLike) -> float:
     Raises
     ------
     InvalidDataError
-        If the numbers of rows differ, an entry is not finite, or a factor is zero and spans nothing.
+        If the numbers of rows differ, an entry is no finite real number, or a factor is zero and spans nothing.
 
     Examples
     --------
@@ -78,14 +79,14 @@ def column_correlations(factor: ArrayLike) -> FloatArray:
     Raises
     ------
     InvalidDataError
-        If `factor` is not two-dimensional or an entry is not finite.
+        If `factor` is not two-dimensional or an entry is no finite real number.
 
     Examples
     --------
     >>> column_correlations([[0.0, 1.0, 5.0], [1.0, 0.0, 5.0]])
     array([-1.,  0.,  0.])
     """
-    columns = np.asarray(factor, dtype=np.float64)
+    columns = _as_floats(factor, "factor")
     if columns.ndim != 2:
         raise InvalidDataError(f"factor has {columns.ndim} dimensions. Pass an n x k array.")
     _check_finite(columns, "factor")
@@ -104,7 +105,7 @@ def column_correlations(factor: ArrayLike) -> FloatArray:
 
 def _orthonormal_basis(factor: ArrayLike, name: str) -> FloatArray:
     """Return an orthonormal basis of the column space, leaving out directions at rounding level."""
-    columns = np.asarray(factor, dtype=np.float64)
+    columns = _as_floats(factor, name)
     if columns.ndim == 1:
         columns = columns[:, np.newaxis]
     if columns.ndim != 2:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,9 @@ from lgmd.exceptions import InvalidDataError
 __all__ = ["TextTable", "read_table"]
 
 _DATE = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)")
+
+# NOAA writes -999, -999.0 or -999.9 metres where a height is unknown; no land is as low.
+_UNKNOWN_HEIGHT = -999.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,16 +42,12 @@ class TextTable:
                 raise malformed(self.path, 1, f"there is no column {name}", f"{kind} has {', '.join(names)}")
 
     def numbers(self, name: str) -> FloatArray:
-        """Return the numbers of a column; an empty field is NaN."""
-        try:
-            return np.array(
-                [float(text) if text.strip() else math.nan for text in self.columns[name]], dtype=np.float64
-            )
-        except ValueError:
-            for line, text in zip(self.lines, self.columns[name], strict=True):
-                if text.strip() and not _is_number(text):
-                    raise malformed(self.path, line, f"{name} is {text!r}", "a number was expected") from None
-            raise
+        """Return the numbers of a column, none of them infinite; an empty field is NaN."""
+        texts = self.columns[name]
+        numbers = np.array([_parse(text) for text in texts], dtype=np.float64)
+        for row in np.flatnonzero(np.isinf(numbers)):
+            raise malformed(self.path, self.lines[row], f"{name} is {texts[row]!r}", "a number was expected")
+        return numbers
 
     def days(self, name: str) -> IntArray:
         """Return days since 1970-01-01 of dates written 2018-01-31 or 20180131."""
@@ -66,13 +67,15 @@ class TextTable:
         """Return name and place of the station of a row, as NOAA's tables give them."""
         name = str(self.columns["NAME"][row]).strip() if "NAME" in self.columns else ""
         state = re.search(r", ([A-Z]{2}) US$", name)
-        place = [
-            float(TextTable(self.path, {axis: self.columns[axis][[row]]}, self.lines[[row]]).numbers(axis)[0])
-            if axis in self.columns
-            else math.nan
-            for axis in ("LATITUDE", "LONGITUDE", "ELEVATION")
-        ]
-        return Station(name, state[1] if state else "", *place)
+        latitude, longitude, height = (self._number(axis, row) for axis in ("LATITUDE", "LONGITUDE", "ELEVATION"))
+        height = math.nan if height <= _UNKNOWN_HEIGHT else height
+        return Station(name, state[1] if state else "", latitude, longitude, height)
+
+    def _number(self, name: str, row: int) -> float:
+        """Return one number of a column; NaN where there is no such column."""
+        if name not in self.columns:
+            return math.nan
+        return float(TextTable(self.path, {name: self.columns[name][[row]]}, self.lines[[row]]).numbers(name)[0])
 
 
 def read_table(content: bytes, path: Path, names: list[str] | None = None) -> TextTable:
@@ -89,7 +92,12 @@ def read_table(content: bytes, path: Path, names: list[str] | None = None) -> Te
     header: Any = {"header": 0} if names is None else {"header": None, "names": names}
     options: Any = {"dtype": str, "na_filter": False, "skip_blank_lines": False, "index_col": False, **header}
     try:
-        frame = pd.read_csv(io.BytesIO(content), **options)
+        with warnings.catch_warnings():
+            # The first line may be longer than the names, and would lose its last fields.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(io.BytesIO(content), **options)
+    except pd.errors.ParserWarning:
+        raise _too_long(content, path, names) from None
     except ValueError as error:  # the parser's own error among them
         raise InvalidDataError(f"{path} is no comma-separated table ({str(error).strip()}).") from error
     texts = frame.to_numpy(dtype=object, na_value="")
@@ -98,9 +106,19 @@ def read_table(content: bytes, path: Path, names: list[str] | None = None) -> Te
     return TextTable(path, columns, filled + (2 if names is None else 1))
 
 
-def _is_number(text: str) -> bool:
+def _parse(text: str) -> float:
+    """Return a number, NaN for an empty field, and infinity for what is neither."""
     try:
-        float(text)
+        return float(text) if text.strip() else math.nan
     except ValueError:
-        return False
-    return True
+        return math.inf
+
+
+def _too_long(content: bytes, path: Path, names: list[str] | None) -> InvalidDataError:
+    """Return the error for the first line with more fields than there are names."""
+    lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
+    width = len(next(lines) if names is None else names)
+    for fields in lines:
+        if any(fields[width:]):
+            return malformed(path, lines.line_num, f"there are {len(fields)} fields", f"{width} were expected")
+    return InvalidDataError(f"{path} has lines with more than the {width} fields that were expected.")

@@ -7,6 +7,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
@@ -18,9 +19,9 @@ PathLike: TypeAlias = str | os.PathLike[str]
 Paths: TypeAlias = PathLike | Iterable[PathLike]
 
 
-def find_files(paths: Paths, endings: tuple[str, ...]) -> list[Path]:
+def find_files(paths: Paths, patterns: tuple[str, ...]) -> list[Path]:
     """
-    Files to read: those named, and of each folder named those whose name has one of the endings, sorted.
+    Files to read: those named, and of each folder named those whose name fits a pattern such as ``*.csv``, sorted.
 
     Raises
     ------
@@ -35,15 +36,25 @@ def find_files(paths: Paths, endings: tuple[str, ...]) -> list[Path]:
     files: list[Path] = []
     for path in given:
         if path.is_dir():
-            inside = sorted(file for file in path.iterdir() if file.is_file() and file.name.endswith(endings))
-            if not inside:
-                raise MissingDataError(f"The folder {path} has no file that ends in {' or '.join(endings)}.")
-            files += inside
+            files += _inside(path, patterns)
         elif path.is_file():
             files.append(path)
         else:
             raise MissingDataError(f"There is no file or folder {path}.")
     return files
+
+
+def _inside(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
+    fitting = [
+        path
+        for path in folder.iterdir()
+        if path.is_file() and any(fnmatchcase(path.name, pattern) for pattern in patterns)
+    ]
+    if not fitting:
+        raise MissingDataError(
+            f"The folder {folder} has no file {' or '.join(patterns)}. Pass the folder that has them, or the files."
+        )
+    return sorted(fitting)
 
 
 @contextmanager

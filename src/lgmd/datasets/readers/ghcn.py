@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lgmd._typing import FloatArray
 from lgmd._validation import check_choice
 from lgmd.datasets.containers import TemperatureData
-from lgmd.datasets.readers._columns import read_table
+from lgmd.datasets.readers._columns import TextTable, read_table
 from lgmd.datasets.readers._files import PathLike, Paths, find_files, malformed, read_bytes
 from lgmd.datasets.readers._ghcn_fixed import parse_fixed
 from lgmd.datasets.readers._stations import Series, Station, tabulate
+from lgmd.exceptions import InvalidDataError
 
 __all__ = ["read_ghcn_daily"]
 
@@ -37,7 +40,8 @@ def read_ghcn_daily(
     The files come in three forms, told apart by their content and compressed or not: ``USW00013874.dly`` with
     fixed columns; the comma-separated form by station, one element and day a line; and the comma-separated form for
     access, one day a line, with the station's name and place. Values that failed a quality check of the source are
-    left out.
+    left out. An order from Climate Data Online looks like the last, but its unit is that of the order: it is read where
+    its values have decimals, which are degrees Celsius, and refused where they are whole.
 
     Parameters
     ----------
@@ -49,7 +53,7 @@ def read_ghcn_daily(
     start, end : date, optional
         First and last day of the table, such as "2018-01-01". Default: the first and last day with a value.
     unit : {"F", "C"}, default="F"
-        Degrees Fahrenheit or Celsius. The files have tenths of a degree Celsius.
+        Degrees Fahrenheit or Celsius, of the table. The files have tenths of a degree Celsius.
     stations : path, optional
         The file ``ghcnd-stations.txt``, which has the names and places of all stations.
 
@@ -63,14 +67,15 @@ def read_ghcn_daily(
     MissingDataError
         If a file is not there.
     InvalidDataError
-        If a file is truncated or of another kind, with the line; if two values of a day differ; if there is none.
+        If a file is truncated or of another kind, with the line; if its unit cannot be known; if two values of a day
+        differ; if there is none.
     """
     quantities = _QUANTITIES[check_choice(element, "element", tuple(_QUANTITIES))]
     unit = check_choice(unit, "unit", ("F", "C"))
     places = {} if stations is None else _read_stations(Path(stations))
     series: list[Series] = []
-    for path in find_files(paths, (".dly", ".csv", ".dly.gz", ".csv.gz")):
-        content = read_bytes(path)
+    for path in find_files(paths, ("*.dly", "*.csv", "*.dly.gz", "*.csv.gz")):
+        content = read_bytes(path).removeprefix(codecs.BOM_UTF8)
         first_line = content.split(b"\n", 1)[0].replace(b'"', b"")
         if first_line.startswith(b"STATION,"):
             found, described = _parse_access(content, path, quantities)
@@ -117,10 +122,7 @@ def _parse_access(content: bytes, path: Path, quantities: tuple[str, ...]) -> tu
     for station in dict.fromkeys(ids):
         places[station] = table.station(int(np.flatnonzero(ids == station)[0]))
         series.append(Series(station, quantities[0], np.empty(0, dtype=np.int64), np.empty(0)))
-    for quantity in quantities:
-        if quantity not in table.columns:
-            continue
-        values = table.numbers(quantity)
+    for quantity, values in _tenths(table, [each for each in quantities if each in table.columns]).items():
         # Measurement, quality and source flag, between commas.
         flags = table.columns.get(f"{quantity}_ATTRIBUTES", nothing)
         failed = np.array([flag.count(",") > 0 and flag.split(",")[1].strip() != "" for flag in flags], dtype=bool)
@@ -129,6 +131,37 @@ def _parse_access(content: bytes, path: Path, quantities: tuple[str, ...]) -> tu
             rows = np.flatnonzero((ids == station) & good)
             series.append(Series(station, quantity, days[rows], values[rows]))
     return series, places
+
+
+def _tenths(table: TextTable, quantities: list[str]) -> dict[str, FloatArray]:
+    """Return the columns of a table for access in tenths of a degree Celsius, as they are but for an order's."""
+    values = {quantity: table.numbers(quantity) for quantity in quantities}
+    # Nowhere else does the name stand second.
+    if list(table.columns)[1] == "NAME":
+        return _tenths_of_order(table.path, values)
+    for quantity, numbers in values.items():
+        for row in np.flatnonzero(numbers % 1 > 0):
+            found = f"{quantity} is {table.columns[quantity][row]!r}"
+            raise malformed(table.path, table.lines[row], found, "whole tenths of a degree Celsius were expected")
+    return values
+
+
+def _tenths_of_order(path: Path, values: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    """Return the columns of an order from Climate Data Online, which come in the unit that was ordered."""
+    known = [number for numbers in values.values() for number in numbers if number == number and number != _MISSING]
+    # Whole degrees Fahrenheit, even those that a program has written as 45.0, have no fraction; of tenths of a degree
+    # Celsius nine in ten have one.
+    if known and np.mean(np.mod(known, 1) > 0) <= 0.5:
+        raise InvalidDataError(
+            f"{path} is an order from Climate Data Online, and does not say in which unit: its values are whole, as "
+            "degrees Fahrenheit are there, and not tenths of a degree Celsius. Order it in metric units, which have a "
+            "decimal, or take the stations' files from the folder global-historical-climatology-network-daily/access "
+            "at ncei.noaa.gov/data."
+        )
+    return {
+        quantity: np.where(numbers == _MISSING, np.nan, np.round(10 * numbers, 3))
+        for quantity, numbers in values.items()
+    }
 
 
 def _read_stations(path: Path) -> dict[str, Station]:

@@ -53,7 +53,7 @@ def read_gsod(
     series: list[Series] = []
     stations: dict[str, Station] = {}
     needed = ("STATION", "DATE", "LATITUDE", "LONGITUDE", "ELEVATION", "NAME", *quantities)
-    for path in find_files(paths, (".csv", ".csv.gz")):
+    for path in find_files(paths, ("*.csv", "*.csv.gz")):
         text = read_table(read_bytes(path), path)
         text.require(needed, "a file of the Global Surface Summary of the Day")
         ids, days = text.columns["STATION"], text.days("DATE")

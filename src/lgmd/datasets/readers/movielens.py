@@ -116,6 +116,7 @@ def _read_columns(path: Path, form: _Form) -> dict[str, Any]:
         if (
             all(frame[name].isna().all() for name in names if name.startswith("_"))
             and np.isfinite(columns["rating"]).all()
+            and all(columns[name].min() >= 0 for name in ("user", "item", "timestamp"))
         ):
             return columns
     except (ValueError, OverflowError, pd.errors.ParserError) as error:

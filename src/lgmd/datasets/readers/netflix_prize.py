@@ -23,6 +23,9 @@ __all__ = ["read_netflix_prize"]
 _BLOCK = 1 << 22
 _NEWLINE, _COLON, _COMMA, _DASH, _ZERO = b"\n:,-0"
 
+# The Prize's folder also has probe.txt and qualifying.txt, which hold no ratings.
+_FILES = ("combined_data_*.txt", "mv_*.txt", "combined_data_*.txt.gz", "mv_*.txt.gz")
+
 # What follows the user's number: a comma, the rating, a comma and a date of ten characters.
 _TAIL = 13
 
@@ -37,7 +40,8 @@ def read_netflix_prize(paths: Paths, n_users: int | None = None, n_movies: int |
     Parameters
     ----------
     paths : path or sequence of paths
-        The files, or folders: then all files in them that end in .txt or .txt.gz.
+        The files, or folders: then their ``combined_data_*.txt`` and ``mv_*.txt``, compressed by gzip or not; others,
+        such as ``probe.txt``, are left aside.
     n_users, n_movies : int, optional
         Keep the dense corner: the `n_movies` films with the most ratings, then the `n_users` users with the most
         ratings of these films; the smaller number wins a tie. Default: all.
@@ -50,7 +54,7 @@ def read_netflix_prize(paths: Paths, n_users: int | None = None, n_movies: int |
     Raises
     ------
     MissingDataError
-        If a file is not there.
+        If a file is not there, or a folder has none of these.
     InvalidDataError
         If a line is neither of the two, with its number; if a film or a rating comes twice.
     InvalidParameterError
@@ -59,7 +63,7 @@ def read_netflix_prize(paths: Paths, n_users: int | None = None, n_movies: int |
     for name, count in (("n_users", n_users), ("n_movies", n_movies)):
         if count is not None:
             check_integer(count, name, minimum=1)
-    files = find_files(paths, (".txt", ".txt.gz"))
+    files = find_files(paths, _FILES)
     blocks: list[_Block] = []
     with byte_progress("Netflix Prize", sum(path.stat().st_size for path in files)) as advance:
         for path in files:
