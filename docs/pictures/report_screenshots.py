@@ -106,6 +106,12 @@ def screenshot(
     return base64.b64decode(found["data"])
 
 
+def write_small(picture: bytes, path: Path) -> None:
+    """Write a picture with a palette that keeps rare colours: those of a legend are few pixels."""
+    with Image.open(io.BytesIO(picture)) as shot:
+        shot.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
+
+
 def main() -> None:
     """Write reports and pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -134,8 +140,7 @@ def main() -> None:
                     print(picture)
         if arguments.docs:
             picture = screenshot(driver, reports["demo"], 1280, "light", first="#table", last="#graph-rows")
-            with Image.open(io.BytesIO(picture)) as shot:  # few colours make a small file
-                shot.convert("RGB").quantize(32).save(IMAGES / "report.png", optimize=True)
+            write_small(picture, IMAGES / "report.png")
 
 
 if __name__ == "__main__":

@@ -163,6 +163,55 @@ def test_a_disk_that_fills_while_tables_are_written(command, tmp_path, monkeypat
     check_refusal(ended, tmp_path, ["t.csv"], "filled.csv could not be written: the disk is full")
 
 
+LIMITED = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+from lgmd.cli import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
+@pytest.mark.parametrize(
+    ("verb", "output"), [("fit", "results"), ("impute", "filled.csv"), ("report", "page.html"), ("tune", "tuned")]
+)
+def test_a_write_that_fails_half_way_names_its_place(verb, output, command, tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "t.npy", rng.standard_normal((40, 30)))
+    lean = ("--model", "pmf", "-k", "2", "--max-iter", "2", "-q")
+    model = command("fit", "t.npy", "-o", "model", "--held-out", 0, "--no-report", *lean)
+    assert model.code == 0, model.err
+    arguments = (verb, "model", "-o", output) if verb == "report" else (verb, "t.npy", "-o", output, *lean)
+    ended = subprocess.run(
+        [sys.executable, "-c", LIMITED, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert output in ended.stderr.splitlines()[-1].partition("Error: ")[2], ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "SQL:" not in ended.stderr
+    assert f".{output}." not in ended.stderr
+    assert not (tmp_path / output).exists()
+
+
+def test_a_full_disk_is_told_with_the_file_that_did_not_fit(command, tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_bytes(GOOD)
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for place, name in {
+        "lgmd.estimators.persistence.write_archive": "results/model.lgmd",
+        "pandas.DataFrame.to_csv": "results/sample_factors.csv",
+        "lgmd.cli._record._plain": "results/settings.json",
+        "lgmd.report.rendering.write_text": "results/report.html",
+    }.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(place, full)
+            ended = command("fit", "t.csv", "-o", "results", "--held-out", "0", *ENOUGH)
+        check_refusal(ended, tmp_path, ["t.csv"], f"Error: {name}: The disk is full.")
+
+
 def test_what_was_there_survives_a_failure(command, tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_bytes(GOOD)
     lean = ("--held-out", "0", "--no-report", "--quiet", *ENOUGH)

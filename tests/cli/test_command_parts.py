@@ -158,6 +158,11 @@ def test_doctor_finds_what_is_wrong(command, monkeypatch, tmp_path):
     assert "bad kernel" in found["findings"]["a small fit"]
 
 
+@pytest.mark.parametrize("verb", ["demo", "fit", "impute", "report", "reproduce", "tune"])
+def test_every_verb_with_an_output_has_the_short_option_for_it(verb, command):
+    assert re.search(r"--output +-o", command(verb, "--help").out)
+
+
 def test_the_installed_command_is_this_one():
     from importlib.metadata import entry_points
 

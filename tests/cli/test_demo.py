@@ -37,7 +37,7 @@ def test_the_demo_fills_the_photograph_better_with_graphs(tmp_path):
 def test_the_demo_says_what_is_wrong_without_a_traceback(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    result = lgmd_command("demo", "--output", str(blocked))
+    result = lgmd_command("demo", "-o", str(blocked))
     assert result.returncode == 1
     assert "Error" in result.stderr
     assert "Traceback" not in result.stderr

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 
 import numpy as np
@@ -92,6 +93,41 @@ def test_a_checkpoint_of_other_data_is_refused(command, large_table, tmp_path, m
     nothing = command("impute", "t.npy", "-o", "other.npy", "--resume", *lean)
     assert nothing.code == 1
     assert "no checkpoint" in nothing.err
+
+
+@pytest.mark.parametrize(
+    ("verb", "output", "words"), [("fit", "out", "--held-out 0 --no-report"), ("impute", "out.npy", "")]
+)
+def test_the_command_that_is_printed_goes_on_as_it_stands(
+    verb, output, words, command, large_table, tmp_path, monkeypatch
+):
+    """Also of a run that replaces older results, where --force must not throw the state away."""
+    lean = (verb, "t.npy", "-o", output, "--model", "pmf", "-k", "3", "--max-iter", "3", "--quiet", *words.split())
+    assert command(*lean).code == 0
+    real = PMF.fit
+
+    def stopped(self, data, callback=None, checkpoint=None):
+        return real(self, data, callback=lambda _: os.kill(os.getpid(), signal.SIGINT), checkpoint=checkpoint)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PMF, "fit", stopped)
+        ended = command(*lean, "--force")
+    assert ended.code == 130
+    assert "--force replaces old results only" in ended.err
+    assert os.listdir(tmp_path / f"{output}.checkpoint")
+    started = []
+
+    def resumed(self, data, callback=None, checkpoint=None):
+        started.append(checkpoint.exists())
+        return real(self, data, callback=callback, checkpoint=checkpoint)
+
+    printed = shlex.split(ended.err.rpartition("go on with: ")[2])
+    assert printed[0] == "lgmd"
+    monkeypatch.setattr(PMF, "fit", resumed)
+    again = command(*printed[1:])
+    assert again.code == 0, again.err
+    assert started == [True]
+    assert sorted(os.listdir(tmp_path)) == [output, "t.npy"]
 
 
 def test_an_interruption_before_the_fit_leaves_nothing(command, large_table, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from lgmd import PMF, LGMDImputer
 from lgmd.cli._search_space import parse_space
 from lgmd.exceptions import InvalidParameterError
+from lgmd.tuning.parameters import targets
 
 SMALL = ("--model", "pmf", "-k", 2, "--max-iter", 3, "--quiet")
 
@@ -75,6 +77,48 @@ def test_failures_leave_nothing(command, table_file, tmp_path):
         assert os.listdir(tmp_path) == ["table.csv"]
 
 
+@pytest.mark.parametrize("name", ["n_components", "components", "--components"])
+def test_a_parameter_is_searched_by_either_of_its_names(name, command, table_file):
+    searched = (f"--search={name}=1:2", "--trials", 2, "--model", "pmf", "--inference", "map", "--max-iter", 2, "-q")
+    ended = command("tune", table_file, "-o", "tuned", *searched)
+    assert ended.code == 0, ended.err
+    assert "param_n_components" in pd.read_csv("tuned/trials.csv")
+
+
+def test_the_names_that_an_error_lists_are_accepted(command, table_file):
+    ended = command("tune", table_file, "-o", "tuned", "--search", "magic", *SMALL)
+    assert "has no parameter 'magic'. It has" in ended.err
+    assert "--" not in ended.err.partition("It has")[2]
+    listed = re.findall(r"'(\w+)'", ended.err.partition("It has")[2].partition(". The")[0])
+    assert {"n_components", "random_state", "max_iter", "allow_empty"} <= set(listed)
+    for name in parse_space(listed):
+        assert targets(PMF(), name) == (name,)
+
+
+def test_settings_are_named_either_way_and_not_tuned(command, table_file):
+    lean = ("--max-iter", 2, "--model", "pmf", "--held-out", 0, "--no-report", "-q")
+    refused = command("fit", table_file, "-o", "out", "--set", "nope=3", *lean)
+    assert refused.code == 1
+    assert "PMF has no parameter 'nope'. It has" in refused.err
+    assert "tune" not in refused.err
+    for number, name in enumerate(("n_components", "components", "--components")):
+        assert command("fit", table_file, "-o", f"out{number}", "--set", f"{name}=3", *lean).code == 0
+        with open(f"out{number}/settings.json", encoding="utf-8") as file:
+            assert json.load(file)["parameters"]["n_components"] == 3
+
+
+def test_a_search_that_cannot_go_on_says_what_to_do_in_options(command, table_file):
+    lean = ("--model", "pmf", "--inference", "map", "--max-iter", 2, "--trials", 2, "-q")
+    assert command("tune", table_file, "-o", "tuned", "--search", "penalty=1:2", *lean).code == 0
+    ended = command("tune", table_file, "-o", "tuned", "--search", "penalty=1:3", "--held-out", 0.2, "--resume", *lean)
+    assert ended.code == 1
+    assert "was begun with another --search and another --held-out" in ended.err
+    assert "or --force without --resume to start anew" in ended.err
+    assert "study_name" not in ended.err
+    assert "storage" not in ended.err
+    assert command("tune", table_file, "-o", "tuned", "--search", "penalty=1:3", "--force", *lean).code == 0
+
+
 def test_spaces_are_written_as_people_write_them():
     assert parse_space([]) is None
     assert parse_space(["penalty", "prior=columns,shared", "k=1:5", "eta=0.1:1:log"]) == {
@@ -113,6 +157,7 @@ def test_reports_of_imputers(command, frame, tmp_path):
     [
         ("none.lgmd", None, "There is no file"),
         ("junk.lgmd", b"junk", "cannot be loaded"),
+        ("table.csv", b"n,a,b\nx,1,2\ny,3,4\n", "table.csv is no model of lgmd, so it cannot be loaded"),
         ("folder", "folder", "has no model.lgmd"),
     ],
 )
@@ -124,6 +169,7 @@ def test_what_is_no_model(name, content, words, command, tmp_path):
     ended = command("report", name, "-o", "page.html")
     assert ended.code == 1
     assert words in ended.err
+    assert "pickle" not in ended.err
     assert not (tmp_path / "page.html").exists()
 
 

@@ -1,5 +1,6 @@
 """Models as files."""
 
+import errno
 import json
 import pickle
 import subprocess
@@ -106,6 +107,16 @@ def test_a_file_loads_in_another_process_without_pickle(frame, tmp_path, inferen
     assert float(output) == model.predict(2, 3)
 
 
+def test_a_model_that_does_not_fit_on_the_disk_names_its_file(frame, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    model = PMF(3, inference="map").fit(frame)
+    monkeypatch.setattr("lgmd.estimators.persistence.write_archive", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*model\.npz'"):
+        model.save(tmp_path / "model.npz")
+
+
 @pytest.mark.parametrize("inference", INFERENCES)
 def test_foreign_damaged_and_newer_files_are_refused(frame, tmp_path, inference):
     model = PMF(3, inference=inference).fit(frame)
@@ -118,6 +129,9 @@ def test_foreign_damaged_and_newer_files_are_refused(frame, tmp_path, inference)
         path.write_bytes(content)
         with pytest.raises(ModelFileError, match="cannot be loaded as PMF"):
             PMF.load(path)
+    path.write_text("station,a,b\nx,1,2\n")
+    with pytest.raises(ModelFileError, match=r"is no model of lgmd, .*Pass a file that save\(\) wrote"):
+        PMF.load(path)
     np.savez(path, a=np.ones(3))
     with pytest.raises(ModelFileError, match="it has no header"):
         PMF.load(path)

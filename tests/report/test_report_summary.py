@@ -220,8 +220,9 @@ def test_a_picture_has_a_pixel_a_cell_and_gaps_that_show_through():
 def test_the_snippet_makes_a_model_with_the_same_settings(named_model):
     model = LGMD(7, sample_graph=EvidenceGraph(fdr=0.2), tol=1e-3, random_state=np.int64(4))
     code = python_snippet(model, {"source": "my table.csv"})
-    assert "read_csv('my table.csv', index_col=0)" in code
-    expression = next(line for line in code.splitlines() if line.startswith("model")).removesuffix(".fit(table)")
+    assert "table = read_table('my table.csv')" in code
+    fitted = next(line for line in code.splitlines() if line.startswith("model"))
+    expression = fitted.removesuffix(".fit(table.to_fit())")
     names = {"LGMD": LGMD, "EvidenceGraph": EvidenceGraph}
     exec(expression, names)
     assert names["model"].get_params(deep=False) == model.get_params(deep=False)

@@ -223,6 +223,56 @@ def test_frames_of_pandas_keep_their_index(named, integer, tmp_path, rng):
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "u.parquet"), frame)
 
 
+INDEXES = {
+    "a range that starts late": lambda pd: pd.RangeIndex(100, 112, name="station"),
+    "a range that falls": lambda pd: pd.RangeIndex(24, 0, -2),
+    "a count with a name": lambda pd: pd.RangeIndex(12, name="station"),
+    "days": lambda pd: pd.date_range("2020-01-01", periods=12, name="day"),
+    "hours": lambda pd: pd.date_range("2020-01-01", periods=12, freq="h"),
+    "days of a time zone": lambda pd: pd.date_range("2020-01-01", periods=12, tz="Europe/Berlin"),
+    "small integers": lambda pd: pd.Index(np.arange(12, dtype=np.int32) * 3, name="station"),
+    "categories": lambda pd: pd.CategoricalIndex(list("abcdefghijkl"), name="station"),
+}
+
+
+@pytest.mark.parametrize("kind", INDEXES)
+def test_a_filled_frame_has_the_index_it_had(kind, tmp_path, rng):
+    import pandas as pd
+
+    frame = pd.DataFrame(rng.standard_normal((12, 3)), index=INDEXES[kind](pd), columns=["a", "b", "c"])
+    frame.iloc[3, 1] = np.nan
+    frame.to_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet")
+    write_table(fill(table, np.zeros((12, 3))), tmp_path / "u.parquet")
+    expected = pd.read_parquet(tmp_path / "t.parquet").fillna(0.0)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "u.parquet"), expected, check_index_type=True)
+
+
+def test_ranges_and_days_name_the_rows_of_other_formats(tmp_path, rng):
+    import pandas as pd
+
+    for kind, names, corner in (
+        ("a range that starts late", [str(i) for i in range(100, 112)], "station"),
+        ("days", [f"2020-01-{day:02}" for day in range(1, 13)], "day"),
+    ):
+        frame = pd.DataFrame(rng.standard_normal((12, 2)), index=INDEXES[kind](pd), columns=["a", "b"])
+        frame.to_parquet(tmp_path / "t.parquet")
+        write_table(read_table(tmp_path / "t.parquet"), tmp_path / "u.csv", force=True)
+        table = read_table(tmp_path / "u.csv")
+        assert table.row_names.tolist() == names
+        assert table.corner == corner
+
+
+def test_names_that_were_changed_are_written_as_they_are_now(tmp_path, rng):
+    import pandas as pd
+
+    frame = pd.DataFrame(rng.standard_normal((12, 2)), index=INDEXES["days"](pd), columns=["a", "b"])
+    frame.to_parquet(tmp_path / "t.parquet")
+    named = replace(read_table(tmp_path / "t.parquet"), row_names=np.array(list("abcdefghijkl")))
+    write_table(named, tmp_path / "u.parquet")
+    assert pd.read_parquet(tmp_path / "u.parquet").index.tolist() == list("abcdefghijkl")
+
+
 def test_frames_that_only_count_have_no_row_names(tmp_path, rng):
     import pandas as pd
 

@@ -107,7 +107,7 @@ def test_learners_and_matrices_can_be_choices():
         ({}, "empty"),
         ([], "empty"),
         (3, "must map names"),
-        ({"penalties": (1, 2)}, r"LGMD has no parameter 'penalties' to tune\. It has .*sample_graph__eta"),
+        ({"penalties": (1, 2)}, r"LGMD has no parameter 'penalties'\. It has .*'sample_graph__eta'"),
         ({"sample_graph__rho": (0.1, 1.0)}, "no parameter 'sample_graph__rho'"),
         ({3: (1, 2)}, "must be strings, but 3"),
         ({"penalty": (2.0, 1.0)}, r"from 2\.0 down to 1\.0"),

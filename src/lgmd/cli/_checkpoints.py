@@ -29,7 +29,7 @@ class Checkpoints:
     output : Path
         The results that the run is for.
     resume, force : bool
-        Whether to go on with what is there, and whether to throw it away.
+        Whether to go on with what is there, and, where not, whether to throw it away.
     seconds : float
         Work that would be lost; whoever does it adds to it.
     """
@@ -55,7 +55,7 @@ class Checkpoints:
         if self._was_there and not self.resume and not self.force:
             raise CheckpointError(
                 f"An earlier run for {self.output} was interrupted and left {self.folder}. Add --resume to go on with "
-                "it, or --force to start from the beginning."
+                "it, or --force without --resume to start from the beginning."
             )
 
     def path(self, name: str) -> Path:
@@ -67,9 +67,11 @@ class Checkpoints:
         """The end of a run that the user stopped."""
         if not self._has_state():
             return Interrupted(f"Interrupted {what}. Nothing was written.")
-        words = [word for word in current().arguments if word not in ("--resume", "--force")]
+        words = [word for word in current().arguments if word != "--resume"]
         command = shlex.join(["lgmd", *words, "--resume"])
-        return Interrupted(f"Interrupted {what}. The state is kept in {self.folder}; go on with: {command}")
+        # Whoever gave --force for old results may fear that it throws the state away.
+        safe = " (with --resume, --force replaces old results only, once the new ones are whole)" if self.force else ""
+        return Interrupted(f"Interrupted {what}. The state is kept in {self.folder}{safe}; go on with: {command}")
 
     def __enter__(self) -> Self:
         self.check()

@@ -97,6 +97,8 @@ def _explain_system(error: OSError) -> str:
     where = f"{error.filename}: " if error.filename else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{where}The disk is full. Free some space, or choose another folder."
+    if error.errno == errno.EFBIG:
+        return f"{where}The file is larger than this system allows (see ulimit -f). Raise the limit, or write less."
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"{where}Permission denied. Change the permissions, or choose another folder."
     return f"{where}{error.strerror or error}."

@@ -11,6 +11,7 @@ import scipy.sparse
 
 from lgmd._typing import Array
 from lgmd.cli._fitting import HonestScores
+from lgmd.cli._output import naming
 from lgmd.graphs.summary import edge_list
 from lgmd.tables import ENDINGS, Table, undo, undo_std, write_table
 
@@ -74,7 +75,8 @@ def write_fit_tables(
     written = []
     for name, frame in frames.items():
         path = folder / f"{name}.csv"
-        frame.to_csv(path, index=False)
+        with naming(path):
+            frame.to_csv(path, index=False)
         written.append(path)
     return written + _write_reconstruction(model, table, folder, extent)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lgmd.cli._checkpoints import Checkpoints
+from lgmd.cli._output import naming
 from lgmd.cli._progress import fit_progress
-from lgmd.cli._reading import model_input
 from lgmd.cli._talk import Talk
 from lgmd.exceptions import ConvergenceWarning, InvalidParameterError
 from lgmd.observed import HeldOut, as_observed, hold_out
@@ -63,7 +63,7 @@ def fit_model(
     started = time.monotonic()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with fit_progress(label, float(model.tol), talk.quiet) as callback:
+        with fit_progress(label, float(model.tol), talk.quiet) as callback, naming(checkpoints.folder):
             model.fit(data, callback=callback, checkpoint=checkpoints.path(part))
     checkpoints.seconds += time.monotonic() - started
     if model.status_ == "interrupted":
@@ -77,7 +77,7 @@ def fit_model(
 
 def fit_table(model: Factorization, table: Table, talk: Talk, checkpoints: Checkpoints) -> Factorization:
     """Fit all observed entries of a table; the model knows its names."""
-    fit_model(model, model_input(table), f"fitting {type(model).__name__}", talk, checkpoints, FINAL)
+    fit_model(model, table.to_fit(), f"fitting {type(model).__name__}", talk, checkpoints, FINAL)
     if table.is_sparse:  # which has no place for names
         if table.row_names is not None:
             model.sample_names_in_ = table.row_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["in_flags"]
+__all__ = ["in_flags", "parameter_name"]
 
 _SWITCHES = {
     "header": ("--header", "--no-header"),
@@ -37,6 +37,9 @@ _OPTIONS = {
     "tol": "--tol",
 }
 
+# Options of the model that Python calls otherwise.
+_OTHERWISE = {_OPTIONS[name].removeprefix("--"): name for name in ("n_components", "random_state")}
+
 # What has no option of its own.
 _SETTINGS = (
     "covariance",
@@ -57,11 +60,24 @@ _BARE = re.compile(
 )
 # At the head of a sentence that says what an option must be, even words that mean other things are options.
 _DEMANDED = re.compile(rf"^({'|'.join([*_SWITCHES, *_OPTIONS])})(?= must )")
+_NEW_PLACE = "Choose another --output, or see whether the disk is full"
 _PHRASES = (
     (re.compile(r"\(force=True, --force\)"), "(--force)"),
     (re.compile(r"\b([Ll]eave) (log1p|scale|long) out\b"), r"\1 --\2 out"),
     (re.compile(r"predict\(rows, columns\)"), "predict(rows, columns) in Python"),
+    (re.compile(r"space=\{\"n_components\": \(1, 20, \"log\"\)\}"), "--search components=1:20:log"),
+    (re.compile(r"\banother estimator\b"), "another model"),
+    (re.compile(r"\banother space\b"), "another --search"),
+    (re.compile(r"\banother study_name or storage to start anew\b"), "--force without --resume to start anew"),
+    (re.compile(r"\bPass another study_name or storage\b"), "Choose another --output"),
+    (re.compile(r"\bPass the path of a file that an earlier search wrote, .* not exist yet\b"), _NEW_PLACE),
 )
+
+
+def parameter_name(text: str) -> str:
+    """The name of a parameter in Python, however it is written: ``--components`` is ``n_components``."""
+    name = text.strip().removeprefix("--")
+    return _OTHERWISE.get(name, name.replace("-", "_"))
 
 
 def in_flags(message: str) -> str:

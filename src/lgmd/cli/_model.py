@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lgmd.cli._choices import InferenceKind, InterceptKind, LikelihoodKind, ModelKind, NoiseKind
+from lgmd.cli._flags import parameter_name
 
 if TYPE_CHECKING:
     from lgmd.estimators.factorization import Factorization
@@ -198,6 +199,6 @@ def _assignment(text: str) -> tuple[str, Any]:
     if not equals or not name:
         raise InvalidParameterError(f"--set takes NAME=VALUE, but is {text!r}. For example: --set prior=shared")
     try:
-        return name.strip(), json.loads(value)
+        return parameter_name(name), json.loads(value)
     except ValueError:
-        return name.strip(), value
+        return parameter_name(name), value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -11,7 +12,10 @@ from pathlib import Path
 
 from lgmd.exceptions import InvalidParameterError, LGMDError
 
-__all__ = ["OutputError", "check_file", "check_folder", "staged_files", "staged_folder"]
+__all__ = ["OutputError", "check_file", "check_folder", "naming", "staged_files", "staged_folder"]
+
+# How a write fails half-way, which says no name.
+_HALF_WAY = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 
 
 class OutputError(LGMDError, OSError):
@@ -65,7 +69,7 @@ def staged_folder(folder: Path) -> Iterator[Path]:
     with _staging(folder) as staging:
         fresh = staging / "new"
         fresh.mkdir()
-        with _at_their_place({str(fresh): str(folder)}):
+        with _at_their_place({str(fresh): str(folder)}), naming(folder):
             yield fresh
         old = staging / "old"
         if folder.exists():
@@ -87,13 +91,24 @@ def staged_files(*paths: Path) -> Iterator[list[Path]]:
         fresh = [staging / str(number) / path.name for number, path in enumerate(paths)]
         for path in fresh:
             path.parent.mkdir()
-        with _at_their_place({str(new): str(path) for new, path in zip(fresh, paths, strict=True)}):
+        with _at_their_place({str(new): str(path) for new, path in zip(fresh, paths, strict=True)}), naming(paths[0]):
             yield fresh
         for new, path in zip(fresh, paths, strict=True):
             if path.parent.stat().st_dev == staging.stat().st_dev:
                 os.replace(new, path)
             else:
                 shutil.move(new, path)
+
+
+@contextmanager
+def naming(target: Path) -> Iterator[None]:
+    """Let the error of a write that fails half-way say where the results were to go."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in _HALF_WAY:
+            error.filename = str(target)
+        raise
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from lgmd.tables import Table
 
-__all__ = ["Reading", "TablePath", "model_input", "shape_line"]
+__all__ = ["Reading", "TablePath", "shape_line"]
 
 _PANEL = "Reading the table"
 _DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";", "bar": "|"}
@@ -108,10 +108,8 @@ class Reading:
             )
         return replace(self, **{name: value for name, value in stored.items() if getattr(self, name) is None})
 
-    def read(self, path: Path) -> Table:
-        """The table of a file."""
-        from lgmd.tables import read_table
-
+    def arguments(self) -> dict[str, Any]:
+        """The options that were said, as arguments of :func:`lgmd.tables.read_table`."""
         said = self.given()
         if "delimiter" in said:
             said["delimiter"] = _DELIMITERS.get(said["delimiter"].lower(), said["delimiter"])
@@ -119,20 +117,13 @@ class Reading:
             said["long"] = [_position(column) for column in said["long"]]
         if "sheet" in said:
             said["sheet"] = _position(said["sheet"], _LAST_POSITION)
-        return read_table(path, **said)
+        return said
 
+    def read(self, path: Path) -> Table:
+        """The table of a file."""
+        from lgmd.tables import read_table
 
-def model_input(table: Table) -> Any:
-    """What a model is fitted on: an array or a sparse matrix, or a DataFrame where there are names."""
-    if table.is_sparse or (table.row_names is None and table.column_names is None):
-        return table.values
-    import pandas as pd
-
-    names = (
-        None if known is None else pd.Index(list(map(str, known)), dtype=object)
-        for known in (table.row_names, table.column_names)
-    )
-    return pd.DataFrame(table.values, *names)
+        return read_table(path, **self.arguments())
 
 
 def shape_line(table: Table) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lgmd.cli._fitting import HonestScores
 from lgmd.cli._model import ModelSettings
+from lgmd.cli._output import naming
 from lgmd.cli._state import current
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def software(settings: ModelSettings, model: Factorization, reading: dict[str, A
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write an object for people and programs; what is not a number is null, as JSON has no word for it."""
-    path.write_text(json.dumps(_plain(content), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    with naming(path):
+        path.write_text(json.dumps(_plain(content), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from lgmd.cli._reading import model_input
+from lgmd.cli._reading import Reading
 from lgmd.cli._state import current
 from lgmd.report import HeldOutScores, write_report
 from lgmd.tables import Table
@@ -15,17 +15,38 @@ __all__ = ["write_page"]
 
 
 def write_page(
-    path: Path, model: Any, table: Table | None, source: Path | None, scores: HeldOutScores | None, title: str = ""
+    path: Path,
+    model: Any,
+    table: Table | None,
+    source: Path | None,
+    reading: Reading,
+    scores: HeldOutScores | None,
+    title: str = "",
 ) -> Path:
-    """Write the page, and return its path."""
+    """
+    Write the page, and return its path.
+
+    Parameters
+    ----------
+    path : Path
+    model : fitted estimator
+    table : Table or None
+        What was fitted, if it is at hand.
+    source : Path or None
+        Its file, if that is known.
+    reading : Reading
+        How it is read.
+    scores : HeldOutScores or None
+    title : str
+    """
     settings: dict[str, Any] = {"command": shlex.join(["lgmd", *current().arguments])}
     if source is not None:
-        settings["source"] = source.name
+        settings |= {"source": str(source), "reading": reading.arguments()}
         title = title or f"{type(model).__name__} of {source.name}"
     return write_report(
         model,
         path,
-        table=None if table is None else model_input(table),
+        table=None if table is None else table.to_fit(),
         title=title or None,
         held_out=scores,
         settings=settings,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from lgmd.cli._flags import parameter_name
 from lgmd.exceptions import InvalidParameterError
 
 __all__ = ["parse_space"]
@@ -16,7 +17,7 @@ def parse_space(texts: Sequence[str]) -> Any:
     A space for :func:`lgmd.tuning.tune`.
 
     ``penalty`` takes the usual range, ``penalty=0.1:10`` and ``penalty=0.1:10:log`` a range, ``prior=columns,shared``
-    choices.
+    choices. Names are those of Python or of the command line: ``n_components`` and ``components`` are the same.
     """
     if not texts:
         return None
@@ -30,14 +31,14 @@ def _dimension(text: str) -> tuple[str, Any]:
             f"--search takes NAME, NAME=LOW:HIGH, NAME=LOW:HIGH:log or NAME=A,B,C, but is {text!r}."
         )
     if not equals:
-        return name, None
+        return parameter_name(name), None
     if ":" in rest:
         low, high, *log = rest.split(":")
         bounds = tuple(map(_value, (low, high)))
         if len(log) > 1 or (log and log[0] != "log") or not all(isinstance(bound, int | float) for bound in bounds):
             raise InvalidParameterError(f"--search {text}: a range is LOW:HIGH or LOW:HIGH:log, with two numbers.")
-        return name, (*bounds, *log)
-    return name, [_value(word) for word in rest.split(",")]
+        return parameter_name(name), (*bounds, *log)
+    return parameter_name(name), [_value(word) for word in rest.split(",")]
 
 
 def _value(text: str) -> Any:

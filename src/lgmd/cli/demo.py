@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from lgmd._typing import Array, FloatArray
+from lgmd.cli._output import naming
 from lgmd.estimators import LGMD, PMF
 from lgmd.estimators.factorization import Factorization
 from lgmd.exceptions import ConvergenceWarning
@@ -52,7 +53,7 @@ class Photograph:
 
 
 def demo(
-    output: Annotated[Path, typer.Option(help="Folder for pictures and report.")] = Path("lgmd-demo"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for pictures and report.")] = Path("lgmd-demo"),
     hidden: Annotated[float, typer.Option(min=0.1, max=0.95, help="Share of hidden pixels.")] = 0.7,
     seed: Annotated[int, typer.Option(help="Which pixels are hidden.")] = 0,
 ) -> None:
@@ -71,8 +72,10 @@ def demo(
     console.print(_error_table(models, errors))
     pictures = {name: photograph.as_picture(model.reconstruct()) for name, model in models.items()}
     inpainting, graph = output / "inpainting.png", output / "row_graph.png"
-    draw_inpainting(photograph.picture, photograph.seen, pictures, errors, inpainting)
-    draw_row_graph(photograph.picture, models["LGMD"].sample_graph_, graph)
+    with naming(inpainting):
+        draw_inpainting(photograph.picture, photograph.seen, pictures, errors, inpainting)
+    with naming(graph):
+        draw_row_graph(photograph.picture, models["LGMD"].sample_graph_, graph)
     gain = 1 - errors["LGMD"] / errors["PMF"]
     console.print(f"The error of LGMD on the hidden pixels is {gain:.0%} below that of PMF.")
     rows, columns = np.nonzero(np.isnan(photograph.table))

@@ -79,7 +79,7 @@ def fit(
                 from lgmd.cli._reports import write_page
 
                 honest = None if scores is None else scores.scores
-                written.append(write_page(folder / "report.html", estimator, data, table, honest))
+                written.append(write_page(folder / "report.html", estimator, data, table, reading, honest))
     names = sorted(path.name for path in written)
     talk.outcome(
         [*_summary(estimator, scores), f"{output}: {', '.join(names)}"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,9 +42,19 @@ def report(
     check_file(output, force)
     fitted = load_model(model)
     settings = model / "settings.json"
+    source = table
     if settings.is_file():
-        reading = reading.or_else(read_settings(settings).get("reading", {}))
+        stored = read_settings(settings)
+        reading = reading.or_else(stored.get("reading", {}))
+        source = table or _source(stored)
     data = None if table is None else reading.read(table)
     with staged_files(output) as [path]:
-        write_page(path, fitted, data, table, stored_scores(model), title)
+        write_page(path, fitted, data, source, reading, stored_scores(model), title)
     talk.outcome([f"Report: {output}"], outcome="reported", output=output)
+
+
+def _source(stored: dict[str, Any]) -> Path | None:
+    """The file of the table that was fitted, as the settings of the fit have it."""
+    found = stored.get("table")
+    path = found.get("path") if isinstance(found, dict) else None
+    return Path(path) if isinstance(path, str) else None

@@ -9,6 +9,7 @@ import typer
 
 from lgmd.cli._errors import Interrupted
 from lgmd.cli._groups import with_groups
+from lgmd.cli._output import naming
 from lgmd.cli._talk import Talk
 from lgmd.experiments.registry import EXPERIMENTS, find_experiment
 
@@ -22,7 +23,8 @@ def reproduce(
     name: Annotated[str, typer.Argument(help=_HELP)],
     quick: Annotated[bool, typer.Option("--quick", help="A small version, within three minutes.")] = False,
     output: Annotated[
-        Path | None, typer.Option(help="Folder for tables, pictures and page (default: lgmd-reproduce).")
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for tables, pictures and page (default: lgmd-reproduce)."),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes at the same time.")] = 2,
     *,
@@ -45,7 +47,8 @@ def reproduce(
         experiment = kind.quick() if quick else kind()
         place = folder / (f"{each}-quick" if quick else each)
         try:
-            done = run(experiment, place, workers=workers, console=console)
+            with naming(place):
+                done = run(experiment, place, workers=workers, console=console)
         except KeyboardInterrupt:
             raise Interrupted(
                 f"Interrupted. What is finished is in {place}; the same command goes on from there."

@@ -12,7 +12,7 @@ import typer
 
 from lgmd.cli._groups import with_groups
 from lgmd.cli._model import ModelOptions
-from lgmd.cli._reading import Reading, TablePath, model_input, shape_line
+from lgmd.cli._reading import Reading, TablePath, shape_line
 from lgmd.cli._talk import Talk
 
 __all__ = ["tune"]
@@ -76,7 +76,7 @@ def tune(
             warnings.simplefilter("ignore")  # about single trials, and about the interruption, which is told below
             result = _search(
                 estimator,
-                model_input(data),
+                data.to_fit(),
                 trials,
                 space=space,
                 held_out=held_out,

@@ -25,6 +25,7 @@ __all__ = ["SavedAsFile", "refuse_mismatch", "refuse_missing"]
 
 _FORMAT = "lgmd-model"
 _VERSION = 1
+_MAGIC = b"PK\x03\x04"
 
 
 class SavedAsFile:
@@ -35,11 +36,18 @@ class SavedAsFile:
         check_is_fitted(self)
         arrays: dict[str, Array] = {}
         header = {"format": _FORMAT, "version": _VERSION, "lgmd": version("lgmd")}
-        write_archive(path, header | _encode_estimator(self, "", arrays), arrays)
+        header |= _encode_estimator(self, "", arrays)
+        try:
+            write_archive(path, header, arrays)
+        except OSError as error:
+            if error.filename is None:  # as of a disk that is full
+                error.filename = os.fspath(path)
+            raise
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a model that :meth:`save` wrote."""
+        _refuse_other_files(path, cls.__name__)
         try:
             header, arrays = read_archive(path)
             if header.get("format") != _FORMAT:
@@ -57,6 +65,17 @@ class SavedAsFile:
 
     def _check_loaded(self) -> None:
         """Raise ``ArchiveError`` where what was read does not fit together."""
+
+
+def _refuse_other_files(path: str | os.PathLike[str], name: str) -> None:
+    """Raise where a file is no archive at all, such as a table."""
+    with open(path, "rb") as file:
+        if file.read(len(_MAGIC)) == _MAGIC:
+            return
+    raise ModelFileError(
+        f"{os.fspath(path)} is no model of lgmd, so it cannot be loaded as {name}. Pass a file that save() wrote, or "
+        "the model.lgmd of lgmd fit."
+    )
 
 
 def refuse_missing(model: Any, names: tuple[str, ...]) -> None:

@@ -53,7 +53,8 @@ def write_report(
     held_out : HeldOutScores, optional
         How a fit without them predicted some entries; adds the held-out error and the calibration plot.
     settings : mapping, optional
-        What else to say about the run, such as the command; ``source`` is the file the table came from.
+        What else to say about the run, such as the command. ``source`` is the file the table came from, and
+        ``reading`` a mapping with the arguments by which :func:`lgmd.tables.read_table` reads it.
     row_names, column_names : sequence, optional
         Used where the model has none. Without names rows and columns are numbered from 0.
 
@@ -86,7 +87,12 @@ def write_report(
         row_names=row_names,
         column_names=column_names,
     )
-    write_text(target, render(data))
+    try:
+        write_text(target, render(data))
+    except OSError as error:
+        if error.filename is None:  # as of a disk that is full
+            error.filename = str(target)
+        raise
     return target
 
 

@@ -42,7 +42,7 @@ def python_snippet(model: Any, settings: Mapping[str, Any] | None = None) -> str
     ----------
     model : estimator
     settings : mapping, optional
-        Its ``source`` is the file the table came from.
+        Its ``source`` is the file the table came from, its ``reading`` what :func:`lgmd.tables.read_table` was told.
     """
     name = type(model).__name__
     defaults = {key: value.default for key, value in inspect.signature(type(model)).parameters.items()}
@@ -56,16 +56,21 @@ def python_snippet(model: Any, settings: Mapping[str, Any] | None = None) -> str
             comments.append(f"# {comment}")
         if isinstance(value, GraphLearner):
             learners.add(type(value).__name__)
-    source = str((settings or {}).get("source") or "table.csv")
-    lines = ["import pandas as pd", f"from lgmd import {name}"]
+    lines = [f"from lgmd import {name}"]
     if learners:
         lines.append(f"from lgmd.graphs import {', '.join(sorted(learners))}")
-    reader = "read_parquet" if source.endswith(".parquet") else "read_csv"
-    options = "" if reader == "read_parquet" else ", index_col=0"
-    lines += ["", *comments, f"table = pd.{reader}({source!r}{options})"]
-    lines.append(f"model = {name}({', '.join(arguments)}).fit(table)")
+    lines += ["from lgmd.tables import read_table", "", *comments, *_reading_lines(settings or {})]
+    lines.append(f"model = {name}({', '.join(arguments)}).fit(table.to_fit())")
     lines.append("filled = model.reconstruct()")
     return "\n".join(lines)
+
+
+def _reading_lines(settings: Mapping[str, Any]) -> list[str]:
+    source = settings.get("source")
+    if not source:
+        return ["# table.csv stands for the file with the table that was fitted.", "table = read_table('table.csv')"]
+    options = [repr(str(source)), *(f"{key}={value!r}" for key, value in settings.get("reading", {}).items())]
+    return [f"table = read_table({', '.join(options)})"]
 
 
 def _text(value: Any, name: str) -> tuple[str, str]:

@@ -108,7 +108,7 @@ def summarize(
         seconds=fitted.history.seconds,
         graph_steps=(np.flatnonzero(fitted.history.graph_steps) + 1).tolist(),
         parameters=setting_texts(fitted.estimator),
-        settings={str(name): str(value) for name, value in (settings or {}).items()},
+        settings={str(name): str(value) for name, value in (settings or {}).items() if name != "reading"},
         versions=versions(),
         snippet=python_snippet(fitted.estimator, settings),
     )

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from lgmd.exceptions import TableError
-from lgmd.tables._cells import Cells
+from lgmd.tables._cells import Cells, is_whole
 from lgmd.tables._grid import Source, parse_grid
 from lgmd.tables._names import as_names, listed, nearest
 from lgmd.tables._options import Options
+from lgmd.tables._row_ids import warn_of_guess
 from lgmd.tables._storage import dense
 from lgmd.tables._text_file import Row
 from lgmd.tables.formats import library
@@ -33,7 +34,8 @@ def read_excel(options: Options) -> Table:
         try:
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             sheet = _sheet(book, options)
-            rows = _filled([[_text(cell) for cell in row] for row in sheet.iter_rows(values_only=True)])
+            cells = list(sheet.iter_rows(values_only=True))
+            rows = _filled([[_text(cell) for cell in row] for row in cells])
             title = sheet.title
             book.close()
             if _may_have_formulas(options.path):
@@ -60,7 +62,11 @@ def read_excel(options: Options) -> Table:
     grid = parse_grid(source, Cells(options.missing), options.header, options.row_names)
     if not len(grid.values):
         raise TableError(f"{place} has a header and no rows below it. Pass header=False if these are numbers.")
-    form = Form("xlsx", integers=grid.integers, sheet=title)
+    first = rows[0][1][_first_used(rows)]
+    warn_of_guess(grid.ids, first, options.path)
+    named = [cells[line - 1][_first_used(rows)] for line, _ in rows[grid.column_names is not None :]]
+    integer_names = grid.row_names is not None and all(type(cell) is int for cell in named)
+    form = Form("xlsx", integers=grid.integers, integer_names=(integer_names, False), sheet=title)
     return Table(grid.values, as_names(grid.row_names), as_names(grid.column_names), grid.corner, options.path, form)
 
 
@@ -105,8 +111,12 @@ def _filled(rows: list[list[str]]) -> list[Row]:
 def _cut(rows: list[Row]) -> list[Row]:
     """The rows without empty columns around the filled ones."""
     used = [position for position in range(len(rows[0][1])) if any(row[position].strip() for _, row in rows)]
-    # The corner of a table is often empty: a first column is cut only where all of it is.
-    return [(line, row[used[0] : used[-1] + 1]) for line, row in rows]
+    return [(line, row[_first_used(rows) : used[-1] + 1]) for line, row in rows]
+
+
+def _first_used(rows: list[Row]) -> int:
+    """Where the table begins: the corner is often empty, so a first column is cut only where all of it is."""
+    return next(position for position in range(len(rows[0][1])) if any(row[position].strip() for _, row in rows))
 
 
 def _may_have_formulas(path: Path) -> bool:
@@ -166,7 +176,11 @@ def write_excel(table: Table, path: Path) -> None:
         values = dense(table.values)
         for position in range(n):
             numbers = list(map(number, values[position].tolist(), integers))
-            sheet.append(numbers if table.row_names is None else [name(str(table.row_names[position])), *numbers])
+            if table.row_names is None:
+                sheet.append(numbers)
+                continue
+            text = str(table.row_names[position])
+            sheet.append([int(text) if table.form.integer_names[0] and is_whole(text) else name(text), *numbers])
     except openpyxl.utils.exceptions.IllegalCharacterError as error:
         raise TableError(
             f"Excel files cannot hold control characters, but a name has one ({error!s:.60}). Write .csv or .parquet."

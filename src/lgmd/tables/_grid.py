@@ -6,7 +6,7 @@ Text is first read by ``_fast_text``; only where that fails does it come here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -16,9 +16,10 @@ from lgmd._typing import Array, FloatArray
 from lgmd.exceptions import TableError
 from lgmd.tables._cells import BadCellError, Cells, is_whole, shorten
 from lgmd.tables._layout import Choice, Layout, find_layout
+from lgmd.tables._row_ids import Ids
 from lgmd.tables._text_file import Row
 
-__all__ = ["Grid", "Source", "column_names", "integer_columns", "parse_grid"]
+__all__ = ["Grid", "Source", "column_names", "integer_columns", "known_numbers", "parse_grid"]
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,14 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A parsed table: numbers, names, the cell above row names, and which columns hold integers."""
+    """A parsed table: numbers, names, the cell above row names, which columns hold integers, what the first may be."""
 
     values: FloatArray
     row_names: list[str] | None
     column_names: list[str] | None
     corner: str | None
     integers: Array
+    ids: Ids = Ids.DATA
 
 
 def parse_grid(source: Source, cells: Cells, header: Choice, row_names: Choice) -> Grid:
@@ -82,7 +84,7 @@ def parse_grid(source: Source, cells: Cells, header: Choice, row_names: Choice) 
     values = np.array(numbers) if numbers else np.empty((0, len(first) - layout.names))
     names = [*first[: not layout.header], *column] if layout.names else None
     corner = first[0] if layout.names and layout.header and not layout.cornerless else None
-    return Grid(values, names, column_names(first, layout), corner, integer_columns(values, head))
+    return Grid(values, names, column_names(first, layout), corner, integer_columns(values, head), layout.ids)
 
 
 def column_names(first: list[str], layout: Layout) -> list[str] | None:
@@ -103,6 +105,18 @@ def integer_columns(values: FloatArray, head: list[list[str]]) -> Array:
     return np.asarray(whole, dtype=bool)
 
 
+def known_numbers(rows: Iterable[list[str]], cells: Cells) -> FloatArray:
+    """Numbers of all columns but the first, with NaN for whatever is none."""
+    return np.array([[_known_number(text, cells) for text in row[1:]] for row in rows], dtype=np.float64)
+
+
+def _known_number(text: str, cells: Cells) -> float:
+    try:
+        return cells.number(text)
+    except BadCellError:  # told when it is read as data
+        return np.nan
+
+
 def _has_digits(text: str) -> bool:
     return any(character.isdigit() for character in text)
 
@@ -113,14 +127,19 @@ def _survey(source: Source, cells: Cells, header: Choice, row_names: Choice) -> 
     leading = list(islice(rows, 2))
     longer = bool(leading) and all(len(row) == len(first) + 1 for _, row in leading)
     second_width = len(first) + longer
-    layout = find_layout(first, [row[0] for _, row in leading], second_width, cells, header, row_names)
+    nothing = np.empty((0, 0))
+    layout = find_layout(first, [row[0] for _, row in leading], second_width, cells, lambda: nothing, header, row_names)
     width = len(first) + layout.cornerless
     column: list[str] = []
     for line, row in chain(leading, rows):
         if len(row) != width:
             _refuse_ragged(source, start, line, width, row)
         column.append(row[0])
-    return first, column, find_layout(first, column, second_width, cells, header, row_names)
+
+    def others() -> FloatArray:  # only below a header does it matter what they are
+        return known_numbers((row for _, row in islice(source.rows(), 1, None)), cells)
+
+    return first, column, find_layout(first, column, second_width, cells, others, header, row_names)
 
 
 def _refuse_ragged(source: Source, start: int, line: int, width: int, row: list[str]) -> None:

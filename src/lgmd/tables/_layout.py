@@ -19,26 +19,25 @@ The first column is row names where one of these holds:
 2. more than half of its cells are text;
 3. some are, and its cells are distinct, none is a gap and all the numbers among them are whole (``1``, ``2``, ``X``);
 4. none are and none is a gap, but there is a header whose first cell is empty;
-5. the same where that cell is ``id``, ``index``, ``name``, ``row``, ``sample`` or the like, and the cells are distinct
-   whole numbers.
+5. the same where that cell is text, the cells are distinct whole numbers, and ``_row_ids`` takes these for ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
+import numpy as np
+
+from lgmd._typing import FloatArray
 from lgmd.tables._cells import Cells, is_whole
+from lgmd.tables._row_ids import Ids, judge_ids
 
 __all__ = ["Choice", "Layout", "find_layout"]
 
 Choice = bool | Literal["auto"]
-
-_INDEX_WORDS = frozenset(
-    "id ids index name names row rows row_id row_name row_names rowname rownames sample sample_id".split()  # noqa: SIM905
-)
 
 
 @dataclass(frozen=True)
@@ -52,11 +51,14 @@ class Layout:
         Whether the first row holds column names, and the first column row names.
     cornerless : bool
         Whether the header has no cell above the row names.
+    ids : Ids
+        What the first column was judged to be, where `names` was not said.
     """
 
     header: bool
     names: bool
     cornerless: bool = False
+    ids: Ids = field(default=Ids.DATA, compare=False)
 
 
 def find_layout(
@@ -64,6 +66,7 @@ def find_layout(
     column: Sequence[str],
     second_width: int | None,
     cells: Cells,
+    others: Callable[[], FloatArray],
     header: Choice = "auto",
     row_names: Choice = "auto",
 ) -> Layout:
@@ -80,6 +83,8 @@ def find_layout(
         Number of cells of the second row.
     cells : Cells
         What is a number, and what a gap.
+    others : callable
+        Gives the numbers of all other columns below the header, with NaN for whatever is none.
     header, row_names : bool or "auto"
     """
     cornerless = (
@@ -93,7 +98,8 @@ def find_layout(
     has_header = _is_header(first, column, cells) if header == "auto" else header
     if row_names != "auto":
         return Layout(has_header, row_names)
-    return Layout(has_header, _are_names(first[0] if has_header else None, [*first[: not has_header], *column], cells))
+    ids = _judge(first[0] if has_header else None, [*first[: not has_header], *column], cells, others)
+    return Layout(has_header, ids.are_names, ids=ids)
 
 
 def _is_header(first: Sequence[str], column: Sequence[str], cells: Cells) -> bool:
@@ -112,18 +118,22 @@ def _is_header(first: Sequence[str], column: Sequence[str], cells: Cells) -> boo
     return not any(map(cells.is_text, column)) or (len(numbers) == len(rest) and _in_equal_steps(numbers))
 
 
-def _are_names(corner: str | None, column: Sequence[str], cells: Cells) -> bool:
+def _judge(corner: str | None, column: Sequence[str], cells: Cells, others: Callable[[], FloatArray]) -> Ids:
     texts = sum(map(cells.is_text, column))
     if 2 * texts > len(column):
-        return True
+        return Ids.NAMES
     if any(map(cells.is_missing, column)):
-        return False
+        return Ids.DATA
     countable = len(set(column)) == len(column) and all(is_whole(t) for t in column if not cells.is_text(t))
     if texts:
-        return countable
+        return Ids.NAMES if countable else Ids.DATA
     if corner is None or not column:
-        return False
-    return not corner.strip() or (corner.strip().lower() in _INDEX_WORDS and countable)
+        return Ids.DATA
+    if not corner.strip():
+        return Ids.NAMES
+    if not countable or not cells.is_text(corner):
+        return Ids.DATA
+    return judge_ids(corner, np.array([float(text) for text in column]), others)
 
 
 def _in_equal_steps(numbers: Sequence[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ import numpy as np
 
 from lgmd._typing import Array, FloatArray
 from lgmd.exceptions import TableError
+from lgmd.tables._cells import NUMBER
 from lgmd.tables._checks import exact_floats
 from lgmd.tables._long import Entries, find_columns, long_table
 from lgmd.tables._names import as_names
 from lgmd.tables._options import Options
+from lgmd.tables._row_ids import Ids, judge_ids, warn_of_guess
 from lgmd.tables._storage import as_entries
 from lgmd.tables.table import Form, Table
 
@@ -23,8 +26,8 @@ def read_parquet(options: Options) -> Table:
     """
     Read a Parquet file.
 
-    Row names are the index that pandas stored unless it just counts, otherwise the first column if it is text; with
-    ``row_names=True`` the first column whatever it is.
+    Row names are the index that pandas stored unless it just counts, otherwise the first column if it is text or holds
+    ids (``_row_ids``); with ``row_names=True`` the first column whatever it is.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -39,30 +42,73 @@ def read_parquet(options: Options) -> Table:
         raise TableError(f"{options.path} is no Parquet file, or is damaged ({reason}). Write it again.") from error
     if options.long is not None:
         return _read_long(found, options)
-    index = _index_column(found)
-    names, position = index, None if index is None else found.column_names.index(index)
-    if options.row_names is False:
-        names = None
-    elif index is None and found.num_columns:
-        first = found.column(0).type
-        if options.row_names is True or _is_text(first):
-            names, position = found.column_names[0], 0
-    columns = [place for place in range(found.num_columns) if place != position]
-    row_names = integer_names = None
-    if names is not None and position is not None:
-        labels = found.column(position)
-        integer_names = pa.types.is_integer(labels.type)
-        row_names = as_names(["" if name is None else name for name in labels.to_pylist()])
-    corner = None if names is None or names.startswith("__index_level_") else names
+    rows = _find_rows(found, options)
+    warn_of_guess(rows.ids, rows.header, options.path)
+    columns = [place for place in range(found.num_columns) if place != rows.position]
+    labels = None if options.row_names is False else rows.labels
     form = Form(
         "parquet",
         column_types=tuple(str(found.column(place).type) for place in columns),
-        names_are_index=index is not None or row_names is None,
-        integer_names=(bool(integer_names), False),
+        names_are_index=rows.are_index or labels is None,
+        integer_names=(labels is not None and _are_integers(labels), False),
+        labels=labels,
     )
-    values = _values(found, columns, options.path)
-    column_names = as_names([found.column_names[place] for place in columns])
-    return Table(values, row_names, column_names, corner, options.path, form)
+    return Table(
+        _values(found, columns, options.path),
+        None if labels is None else _label_names(labels),
+        as_names([found.column_names[place] for place in columns]),
+        None if labels is None else rows.corner,
+        options.path,
+        form,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """What names the rows (a column at some position, a range that pandas counts by, or nothing), and how it shows."""
+
+    labels: Any = None
+    corner: str | None = None
+    position: int | None = None
+    are_index: bool = False
+    header: str = ""
+    ids: Ids = Ids.DATA
+
+
+def _find_rows(found: Any, options: Options) -> _Rows:
+    counted = _index_range(found)
+    if counted is not None:
+        return _Rows(*counted, are_index=True)
+    index = _index_column(found)
+    if index is not None:
+        position = found.column_names.index(index)
+        return _Rows(found.column(position), _corner(index), position, are_index=True)
+    if not found.num_columns:
+        return _Rows()
+    header = found.column_names[0]
+    ids = _judge_first(found, options)
+    if not ids.are_names:
+        return _Rows(header=header, ids=ids)
+    return _Rows(found.column(0), _corner(header), 0, header=header, ids=ids)
+
+
+def _corner(name: str) -> str | None:
+    return None if name.startswith("__index_level_") else name  # as pandas calls an index without a name
+
+
+def _judge_first(found: Any, options: Options) -> Ids:
+    """What the first column is, where pandas stored no index."""
+    import pyarrow as pa
+
+    first, header = found.column(0), found.column_names[0]
+    if options.row_names is True or (options.row_names == "auto" and _is_text(first.type)):
+        return Ids.NAMES
+    if options.row_names is False or not pa.types.is_integer(first.type) or NUMBER.fullmatch(header.strip()):
+        return Ids.DATA
+    if first.null_count or not len(first) or len(first.unique()) < len(first):
+        return Ids.DATA
+    others = list(range(1, found.num_columns))
+    return judge_ids(header, first.to_numpy().astype(np.float64), lambda: _values(found, others, options.path))
 
 
 def _read_long(found: Any, options: Options) -> Table:
@@ -144,6 +190,41 @@ def _index_column(found: Any) -> str | None:
     return indexes[0] if len(indexes) == 1 and found.column_names.count(indexes[0]) == 1 else None
 
 
+def _index_range(found: Any) -> tuple[range, str | None] | None:
+    """The range that pandas counts rows by and its name, unless it just counts from 0."""
+    metadata = found.schema.pandas_metadata or {}
+    stored = [index for index in metadata.get("index_columns", []) if isinstance(index, dict)]
+    if len(stored) != 1 or stored[0].get("kind") != "range":
+        return None
+    name = stored[0].get("name")
+    counted = range(stored[0]["start"], stored[0]["stop"], stored[0]["step"])
+    if len(counted) != found.num_rows or (name is None and counted == range(found.num_rows)):
+        return None
+    return counted, None if name is None else str(name)
+
+
+def _are_integers(labels: Any) -> bool:
+    import pyarrow as pa
+
+    return isinstance(labels, range) or bool(pa.types.is_integer(labels.type))
+
+
+def _label_names(labels: Any) -> Array:
+    """Row names as text; days without their midnights."""
+    import pyarrow as pa
+
+    found = list(labels) if isinstance(labels, range) else labels.to_pylist()
+    texts = ["" if label is None else str(label) for label in found]
+    midnight = " 00:00:00"
+    if (
+        not isinstance(labels, range)
+        and pa.types.is_timestamp(labels.type)
+        and all(t.endswith(midnight) for t in texts)
+    ):
+        texts = [text.removesuffix(midnight) for text in texts]
+    return np.array(texts, dtype=str)
+
+
 def _is_text(kind: Any) -> bool:
     import pyarrow as pa
 
@@ -169,7 +250,11 @@ def write_parquet(table: Table, path: Path) -> None:
     if table.row_names is None:
         parquet.write_table(pa.Table.from_arrays(columns, names), path)
         return
-    labels = _labels(table.row_names, table.form.integer_names[0])
+    labels = _stored_labels(table)
+    if isinstance(labels, range):
+        stored = pa.Table.from_arrays(columns, names)
+        parquet.write_table(stored.replace_schema_metadata(_range_note(labels, table.corner)), path)
+        return
     corner = "__index_level_0__" if table.corner is None else table.corner
     if not table.form.names_are_index:
         parquet.write_table(pa.Table.from_arrays([labels, *columns], [corner, *names]), path)
@@ -180,6 +265,24 @@ def write_parquet(table: Table, path: Path) -> None:
     note = pa.Table.from_pandas(empty, preserve_index=True).schema.metadata
     stored = pa.Table.from_arrays([*columns, labels], [*names, corner])
     parquet.write_table(stored.replace_schema_metadata(note), path)
+
+
+def _stored_labels(table: Table) -> Any:
+    """Row names as the file had them, where they are still the same, else as text or integers."""
+    labels = table.form.labels
+    assert table.row_names is not None
+    if labels is not None and np.array_equal(_label_names(labels), table.row_names):
+        return labels
+    return _labels(table.row_names, table.form.integer_names[0])
+
+
+def _range_note(counted: range, name: str | None) -> Any:
+    """What pandas notes of a range that is the index, by pandas itself."""
+    import pandas as pd
+    import pyarrow as pa
+
+    index = pd.RangeIndex(counted.start, counted.stop, counted.step, name=name)
+    return pa.Table.from_pandas(pd.DataFrame(index=index, columns=pd.Index([], dtype=object))).schema.metadata
 
 
 def _long(table: Table) -> Any:

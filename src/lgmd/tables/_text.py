@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 
+from lgmd._typing import FloatArray
 from lgmd.exceptions import TableError
 from lgmd.tables._cells import Cells
 from lgmd.tables._delimiters import find_delimiter
 from lgmd.tables._fast_text import fast_grid
-from lgmd.tables._grid import Grid, Source, column_names, integer_columns, parse_grid
+from lgmd.tables._grid import Grid, Source, column_names, integer_columns, known_numbers, parse_grid
 from lgmd.tables._layout import find_layout
 from lgmd.tables._long_text import read_long_text
 from lgmd.tables._names import as_names
 from lgmd.tables._options import Options
+from lgmd.tables._row_ids import Ids, judge_ids, warn_of_guess
 from lgmd.tables._text_file import Row, TextFile, open_text
 from lgmd.tables.table import Form, Table
 
@@ -46,6 +49,7 @@ def read_text(options: Options) -> Table:
     cells = Cells(options.missing, delimiter)
     grid = _fast(file, delimiter, head, cells, options) or parse_grid(source, cells, options.header, options.row_names)
     _refuse_empty(grid, delimiter, options)
+    warn_of_guess(grid.ids, head[0][1][0], options.path)
     return Table(
         grid.values,
         as_names(grid.row_names),
@@ -63,23 +67,43 @@ def _fast(file: TextFile, delimiter: str, head: list[Row], cells: Cells, options
         return None
     first, width = rows[0], len(rows[1])
     flags = (options.header, options.row_names)
-    layout = find_layout(first, [row[0] for row in rows[1:]], width, cells, *flags)
+    layout = find_layout(
+        first, [row[0] for row in rows[1:]], width, cells, lambda: known_numbers(rows[1:], cells), *flags
+    )
     if len(first) + layout.cornerless != width or any(len(row) != width for row in rows[1:]) or width <= layout.names:
         return None
     skip = head[layout.header][0] - 1
     found = fast_grid(file, delimiter, width, skip, layout.names, options.missing)
     if found is None or np.isinf(found.values).any():
         return None
+    ids = Ids.DATA
     if layout.names:
         column = found.first_column or []
-        if find_layout(first, column[not layout.header :], width, cells, *flags) != layout:
+        whole = find_layout(first, column[not layout.header :], width, cells, lambda: found.values, *flags)
+        if whole.header == layout.header and not whole.names:
+            again = replace(options, header=whole.header, row_names=False)
+            grid = _fast(file, delimiter, head, cells, again)
+            return None if grid is None else replace(grid, ids=whole.ids)
+        if whole != layout:
             return None
+        ids = whole.ids
     texts = [row[layout.names :] for row in rows[layout.header :]]
     integers = integer_columns(found.values, texts)
     if np.any(np.abs(found.values[:, integers]) >= _LARGEST_INTEGER):
         return None
+    if layout.header and not layout.names and options.row_names == "auto" and integers[0] and cells.is_text(first[0]):
+        ids = _doubt(first[0], found.values)
     corner = first[0] if layout.names and layout.header and not layout.cornerless else None
-    return Grid(found.values, found.first_column, column_names(first, layout), corner, integers)
+    return Grid(found.values, found.first_column, column_names(first, layout), corner, integers, ids)
+
+
+def _doubt(header: str, values: FloatArray) -> Ids:
+    """Whether a first column of integers, whose head showed that they are no names, looks like names even so."""
+    column = values[:, 0]
+    if np.isnan(column).any() or len(np.unique(column)) < len(column):
+        return Ids.DATA
+    ids = judge_ids(header, column, lambda: values[:, 1:])
+    return Ids.DATA if ids.are_names else ids
 
 
 def _refuse_empty(grid: Grid, delimiter: str, options: Options) -> None:

@@ -52,7 +52,9 @@ class Form:
     names_are_index : bool
         Whether row names are the index of a Parquet file from pandas, rather than a column.
     integer_names : tuple of bool
-        Whether row and column names are stored as integers (Parquet).
+        Whether row and column names are stored as integers (Parquet, Excel).
+    labels : object
+        Row names as a Parquet file stores them: a column of pyarrow, or a range that pandas counts by.
     long : tuple of str or None
         Names of the columns with row, column and value if this is a long table.
     header : bool
@@ -71,6 +73,7 @@ class Form:
     integers: Array | None = None
     names_are_index: bool = True
     integer_names: tuple[bool, bool] = (False, False)
+    labels: Any = field(default=None, repr=False)
     long: tuple[str, str, str] | None = None
     header: bool = True
     sheet: str | None = None
@@ -132,6 +135,18 @@ class Table:
         if self.is_sparse:
             return int(self.values.nnz)
         return int(self.values.size - np.isnan(self.values).sum())
+
+    def to_fit(self) -> Any:
+        """What a model is fitted on: an array or a sparse matrix, or a DataFrame where there are names."""
+        if self.is_sparse or (self.row_names is None and self.column_names is None):
+            return self.values
+        import pandas as pd
+
+        names = (
+            None if known is None else pd.Index(list(map(str, known)), dtype=object)
+            for known in (self.row_names, self.column_names)
+        )
+        return pd.DataFrame(self.values, *names)
 
     def __repr__(self) -> str:
         n, p = self.shape

@@ -84,10 +84,10 @@ def targets(estimator: Any, name: str) -> tuple[str, ...]:
         both = tuple("__".join([*parts[:i], side + part, *parts[i + 1 :]]) for side in _SIDES)
         if all(_exists(estimator, target) for target in both):
             return both
-    known = ", ".join(parameter_names(estimator))
+    known = ", ".join(map(repr, parameter_names(estimator)))
     raise InvalidParameterError(
-        f"{type(estimator).__name__} has no parameter {name!r} to tune. It has {known}. The parameters of a graph "
-        "learner are written sample_graph__eta, those of both sides at once penalty or graph__eta."
+        f"{type(estimator).__name__} has no parameter {name!r}. It has {known}. The parameters of a graph learner are "
+        "written 'sample_graph__eta', those of both sides at once 'penalty' or 'graph__eta'."
     )
 
 

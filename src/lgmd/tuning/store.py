@@ -70,9 +70,10 @@ def open_study(
         )
     except CheckpointError:
         raise
-    except Exception as error:  # whatever the database says
+    except Exception as error:  # whatever the database says, without the statement it was given
+        reason = str(getattr(error, "orig", None) or error).partition("\n")[0].rstrip(".")
         raise CheckpointError(
-            f"{storage} cannot be used to keep trials: {type(error).__name__}: {error}. Pass the path of a file that "
+            f"{storage} cannot be used to keep trials: {type(error).__name__}: {reason}. Pass the path of a file that "
             "an earlier search wrote, or of one that does not exist yet."
         ) from error
     stored = study.user_attrs.get(_ATTRIBUTE)
