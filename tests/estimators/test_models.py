@@ -300,6 +300,25 @@ def test_the_model_has_the_intercepts_it_is_asked_for(make_table, intercept, ove
     assert np.any(model.feature_intercepts_) == bool(columns)
 
 
+@pytest.mark.parametrize("shape", [(30, 7), (7, 30), (2, 2)])
+@pytest.mark.parametrize("estimator", [LGMD(), LGMD(inference="map"), PMF(), DGRMD()])
+def test_the_default_rank_goes_no_further_than_the_table(estimator, shape, rng):
+    model = clone(estimator).fit(rng.standard_normal(shape))
+    assert model.n_components == 20
+    assert model.rank_ <= min(shape)
+    assert np.isfinite(model.reconstruct()).all()
+
+
+def test_rows_and_columns_that_do_not_go_together_are_refused(make_table):
+    model = PMF(2).fit(make_table()[0])
+    with pytest.raises(InvalidParameterError, match=r"rows of shape \(2,\) and columns of shape \(3,\) do not go"):
+        model.predict([0, 1], [0, 1, 2])
+    with pytest.raises(InvalidDataError, match="Row factors must be an array of numbers"):
+        model.inverse_transform([["a", "b"]])
+    model = LGMD(2).fit(make_table()[0])
+    assert model.sample_posterior(2, [], []).shape == (2, 0)
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

@@ -180,3 +180,8 @@ def test_what_does_clearly_better_leads_by_two_standard_errors(gains, is_clear, 
 
     assert does_clearly_better(trial, "fewer", "all", 20_000) == is_clear
     assert len(asked) == n_asked
+
+
+def test_a_table_too_small_to_hold_anything_out_keeps_its_belief():
+    nothing = Trial(np.empty(0), lambda: float(np.mean(np.empty(0))), 1, 0)
+    assert with_honest_bars(lambda start, part: nothing, OPTIMISTIC, 9) == OPTIMISTIC

@@ -58,6 +58,9 @@ _FULL_COVARIANCE_NUMBERS = 300_000_000
 # scale of a table lie.
 _EXTREME = 10.0
 
+DEFAULT_COMPONENTS = 20
+"""Most columns of the factors, unless a number is asked for."""
+
 # Columns whose product is this small beside the largest have died.
 _DEAD = 1e-7
 
@@ -80,7 +83,7 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
 
     def __init__(
         self,
-        n_components: int = 20,
+        n_components: int = DEFAULT_COMPONENTS,
         inference: str = "map",
         noise: str = "homoscedastic",
         likelihood: str = "gaussian",
@@ -150,10 +153,10 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
         # Names that scikit-learn refuses are refused before the work, and kept after it.
         validate_data(BaseEstimator(), X, skip_check_array=True)
         observed = as_observed(X, allow_empty_rows=self.allow_empty, allow_empty_columns=self.allow_empty)
-        check_rank(self.n_components, observed)
+        n_components = most_components(self.n_components, observed)
         data, intercepts, scale = self._standardize(observed)
         del observed  # only the table at unit scale is needed from here on
-        problem = self._problem(data, learners)
+        problem = self._problem(data, n_components, learners)
         saver = None if checkpoint is None else Checkpoint(checkpoint)
         stored = None if saver is None else saver.load(problem)
         start = problem.start(intercepts, self.random_state) if stored is None else stored[0]
@@ -211,21 +214,23 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
             second = 1.0
         return data.divided(second), intercepts.scaled(1.0 / second), first * second
 
-    def _problem(self, data: Observed, learners: tuple[GraphLearner, GraphLearner]) -> Inference[Any]:
+    def _problem(
+        self, data: Observed, n_components: int, learners: tuple[GraphLearner, GraphLearner]
+    ) -> Inference[Any]:
         terms = InterceptTerms.parse(self.intercept)
         if self.inference == "variational":
             # Squares are sums of large terms that cancel; below this only their round-off would be left.
             floor = 1e-9 if data.dtype == np.float64 else 1e-5
             noise = NoiseModel(self.noise, self.likelihood, floor)
             n, p = data.shape
-            numbers = (n + p) * (self.n_components + 1) * (self.n_components + 2) // 2
+            numbers = (n + p) * (n_components + 1) * (n_components + 2) // 2
             diagonal = self.covariance == "diagonal" or (
                 self.covariance == "auto" and not data.is_complete and numbers > _FULL_COVARIANCE_NUMBERS
             )
-            return VariationalInference(data, self.n_components, terms, *learners, noise, diagonal, self.prior)
+            return VariationalInference(data, n_components, terms, *learners, noise, diagonal, self.prior)
         return MapInference(
             data,
-            self.n_components,
+            n_components,
             floored(self.sample_penalty, data),
             floored(self.feature_penalty, data),
             terms,
@@ -343,6 +348,15 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def most_components(n_components: int, data: Observed) -> int:
+    """Columns that factors may have: the default goes no further than the table, any other number is refused."""
+    n, p = data.shape
+    if n_components == DEFAULT_COMPONENTS:
+        return min(n_components, n, p)
+    check_rank(n_components, data)
+    return n_components
 
 
 def check_rank(n_components: int, data: Observed) -> None:

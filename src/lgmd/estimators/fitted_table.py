@@ -84,7 +84,10 @@ class FittedTable(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         ndarray of shape (m, p)
         """
         check_is_fitted(self)
-        factors = np.asarray(X, dtype=self.sample_factors_.dtype)
+        try:
+            factors = np.asarray(X, dtype=self.sample_factors_.dtype)
+        except (TypeError, ValueError) as error:
+            raise InvalidDataError(f"Row factors must be an array of numbers, but are not: {error}.") from None
         if factors.ndim != 2 or factors.shape[1] != self.rank_:
             raise InvalidDataError(
                 f"Row factors of shape {factors.shape} do not fit the model, which has rank_={self.rank_}: "
@@ -106,7 +109,8 @@ class FittedTable(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             Unseen rows, with gaps; without it the table that was fitted.
         return_std : bool, default=False
             Whether to return error bars too: the standard deviation of a new observation of each entry, noise
-            included. They need a posterior, which ``inference="map"`` does not have.
+            included, but not the gross errors of ``likelihood="student"``. They need a posterior, which
+            ``inference="map"`` does not have.
 
         Returns
         -------
@@ -166,9 +170,10 @@ class FittedTable(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         n_draws : int, default=1
         rows, columns : array-like of int, optional
             Positions of chosen entries, broadcast against each other; without them the whole table. Draws of many
-            entries hang together as the posterior says.
+            entries hang together as the posterior says, also between rows that a graph joins, unless
+            ``covariance="diagonal"`` takes all numbers as independent.
         noise : bool, default=False
-            Whether to add the noise of a new observation.
+            Whether to add the noise of a new observation, without the gross errors of ``likelihood="student"``.
         random_state : int, RandomState or None, default=None
 
         Returns
@@ -286,10 +291,15 @@ class FittedTable(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         return factors * data.dtype.type(root), intercepts * data.dtype.type(self.scale_)
 
     def _entries(self, rows: Any, columns: Any) -> tuple[Array, Array]:
-        i, j = np.broadcast_arrays(
-            _positions(rows, "rows", len(self.sample_factors_)),
-            _positions(columns, "columns", len(self.feature_factors_)),
-        )
+        i = _positions(rows, "rows", len(self.sample_factors_))
+        j = _positions(columns, "columns", len(self.feature_factors_))
+        try:
+            i, j = np.broadcast_arrays(i, j)
+        except ValueError:
+            raise InvalidParameterError(
+                f"rows of shape {i.shape} and columns of shape {j.shape} do not go together. Pass as many of each, one "
+                "of the two as a single number, or rows[:, None] for all pairs."
+            ) from None
         return i, j
 
     def _entry_means(self, rows: Array, columns: Array) -> FloatArray:

@@ -42,8 +42,7 @@ class LGMDImputer(SavedAsFile, NotebookDisplay, OneToOneFeatureMixin, Transforme
     def fit(self, X: Any, y: Any = None, **fit_options: Any) -> Self:
         """Fit the decomposition; options are those of :meth:`LGMD.fit`."""
         if self.estimator is None:
-            observed = as_observed(X)
-            estimator: Factorization = LGMD(n_components=min(20, *observed.shape))
+            estimator: Factorization = LGMD()
         elif isinstance(self.estimator, Factorization):
             estimator = clone(self.estimator)
         else:

@@ -33,8 +33,8 @@ class LGMD(Factorization):
     Parameters
     ----------
     n_components : int, default=20
-        Most columns of the factors, at most the number of rows and of columns. Variational inference drops those that
-        the data does not ask for.
+        Most columns of the factors, at most the number of rows and of columns; the default is no more than that in a
+        small table. Variational inference drops those that the data does not ask for.
     inference : {"variational", "map"}, default="variational"
         Whether to find the posterior of the factors or the most probable ones.
     sample_graph, feature_graph : str, GraphLearner or matrix, default="evidence"
@@ -69,8 +69,9 @@ class LGMD(Factorization):
         How the factors are updated. ``"auto"`` is exact: a Sylvester equation for a complete table, conjugate gradients
         with gaps. ``"paper"`` is the update as printed in the paper, which can diverge. MAP only.
     graph_updates : int, default=3
-        Most times the graphs are learned from the factors; once where that shows nothing. Variational inference starts
-        the factors anew under the first graphs.
+        Most times the graphs are learned from the factors; once where that shows nothing, and never more often than a
+        learner finds worth it (``rounds``: three times, evidence graphs twice, given ones once), since graphs that are
+        learned again and again confirm themselves. Variational inference starts the factors anew under the first ones.
     allow_empty : bool, default=False
         Whether rows and columns may have no observed entry; their factors then come from the graph alone.
     max_iter : int, default=200

@@ -170,6 +170,9 @@ def with_honest_bars(trial: Trials, belief: NoiseBelief, n_observed: int) -> Noi
     if belief == NoiseBelief():
         return belief
     trials = [trial(belief, part) for part in _parts_for_beliefs(trial(belief, 0), n_observed)]
+    trials = [each for each in trials if len(each.losses)]
+    if not trials:  # too small a table to hold anything out
+        return belief
     beyond = np.concatenate([each.losses - each.expected() for each in trials])
     return replace(belief, unexplained=max(float(beyond.mean()), -_MOST_OF_IT * (belief.level or 0.0)))
 
