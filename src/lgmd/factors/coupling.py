@@ -16,7 +16,7 @@ from lgmd._typing import FloatArray, IntArray, SparseGraph
 from lgmd.factors.posterior import SidePosterior
 from lgmd.linalg.cholesky import TooEntangledError
 from lgmd.linalg.coupled_rows import DENSE_UNKNOWNS, CoupledRows, joint_precision, solve_coupled
-from lgmd.linalg.packed import unpack
+from lgmd.linalg.packed import pack, unpack
 from lgmd.linalg.row_systems import multiply_upper, solve_lower, solve_upper
 
 __all__ = ["Coupling", "JointRows"]
@@ -97,7 +97,7 @@ class Coupling:
         m, d = blocks.shape[:2]
         inverse = np.linalg.inv(joint_precision(self.precision, blocks, weights)).reshape(m, d, m, d)
         marginals = _without_intercept(inverse[np.arange(m), :, np.arange(m), :], own)
-        return JointRows(self, blocks, marginals, weights, np.einsum("iaja,a->ij", inverse, weights), None)
+        return JointRows(self, pack(blocks), marginals, weights, np.einsum("iaja,a->ij", inverse, weights), None)
 
     def _drawn(self, blocks: FloatArray, weights: FloatArray, own: SidePosterior) -> JointRows | None:
         """The covariance of a row is its covariance given the others, which is known, plus that of its mean given the
@@ -117,7 +117,7 @@ class Coupling:
             draw[:] = system.draw(rng, _DRAW_TOL)
             pull = solve_upper(L, solve_lower(L, self._edges @ (draw * weights)))
             marginals += np.einsum("ma,mb->mab", pull, pull) / len(draws)
-        return JointRows(self, blocks, _without_intercept(marginals, own), weights, None, draws)
+        return JointRows(self, pack(blocks), _without_intercept(marginals, own), weights, None, draws)
 
     @staticmethod
     def _weights(own: SidePosterior) -> FloatArray:
@@ -132,8 +132,8 @@ class JointRows:
     Attributes
     ----------
     coupling : Coupling
-    blocks : ndarray of shape (m, d, d)
-        What each coupled row knows by itself: its part of the joint precision without the graph.
+    blocks : ndarray of shape (m, d (d + 1) / 2)
+        What each coupled row knows by itself, packed: its part of the joint precision without the graph.
     marginals : ndarray of shape (m, d, d)
         Covariance of each coupled row.
     weights : ndarray of shape (d,)

@@ -8,6 +8,7 @@ the graph between them), :class:`DiagonalCovariances` (all numbers independent: 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
@@ -16,7 +17,7 @@ import numpy as np
 import scipy.sparse
 
 from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
-from lgmd.linalg.coupled_rows import CoupledRows
+from lgmd.linalg.coupled_rows import draws_of
 from lgmd.linalg.packed import pack, packed_diagonal, packed_order, packed_size, unpack
 from lgmd.linalg.threads import even_blocks, map_blocks
 
@@ -216,11 +217,11 @@ class CoupledCovariances(RowCovariances):
     starts: IntArray = field(default_factory=lambda: np.zeros(1, np.int64))
     turn: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
-    @cached_property
-    def _joint(self) -> CoupledRows:
+    def _draws(self) -> Callable[[np.random.Generator], FloatArray]:
+        """Makes draws of all coupled rows before the change of basis."""
         m = len(self.coupled)
         graph = scipy.sparse.csr_array((self.edges, self.ends, self.starts), shape=(m, m))
-        return CoupledRows(graph, unpack(self.blocks.astype(np.float64)), self.weights)
+        return draws_of(graph, unpack(self.blocks.astype(np.float64)), self.weights)
 
     def joint_shapes(self, name: str) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
         """What arrays have for shapes, and what they should have for these coupled rows."""
@@ -243,8 +244,9 @@ class CoupledCovariances(RowCovariances):
         draws = np.empty((n_draws, len(rows), self.order))
         draws[:, ~joint] = super().draw(n_draws, rng, rows[~joint])
         if joint.any():
-            for draw, drawn in zip(draws, self._joint.draws(n_draws, rng), strict=True):
-                draw[joint] = drawn[position[joint]] @ self.turn
+            drawn = self._draws()
+            for draw in draws:
+                draw[joint] = drawn(rng)[position[joint]] @ self.turn
         return draws
 
 

@@ -356,7 +356,7 @@ def _drawn_jointly(marginals: RowCovariances, rows: JointRows, own: SidePosterio
         marginals.packed,
         marginals.n,
         coupled=rows.coupling.coupled,
-        blocks=pack(rows.blocks).astype(own.mean.dtype, copy=False),
+        blocks=rows.blocks.astype(own.mean.dtype, copy=False),
         weights=rows.weights,
         edges=graph.data,
         ends=graph.indices,

@@ -7,8 +7,7 @@ coordinates of these factors the graph's edges are all that is left, for conjuga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cached_property
+from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
@@ -19,7 +18,7 @@ from lgmd.linalg.cholesky import factorize
 from lgmd.linalg.conjugate_gradients import conjugate_gradients
 from lgmd.linalg.row_systems import solve_lower, solve_upper
 
-__all__ = ["DENSE_UNKNOWNS", "CoupledRows", "joint_precision", "solve_coupled"]
+__all__ = ["DENSE_UNKNOWNS", "CoupledRows", "draws_of", "joint_precision", "solve_coupled"]
 
 DENSE_UNKNOWNS = 2000
 """Unknowns up to which the joint precision is formed."""
@@ -49,8 +48,25 @@ def solve_coupled(
     ).solution
 
 
+def draws_of(
+    precision: SparseGraph, blocks: FloatArray, weights: FloatArray
+) -> Callable[[np.random.Generator], FloatArray]:
+    """Makes draws with mean zero and covariance ``K^-1``, (m, d): of few unknowns directly, of many by a solve each."""
+    shape = blocks.shape[:2]
+    if shape[0] * shape[1] > DENSE_UNKNOWNS:
+        rows = CoupledRows(precision, blocks, weights)
+        return lambda rng: rows.draw(rng, _TOL)
+    lower = np.linalg.cholesky(joint_precision(precision, blocks, weights))
+
+    def draw(rng: np.random.Generator) -> FloatArray:
+        normal = rng.standard_normal(len(lower))
+        return np.asarray(scipy.linalg.solve_triangular(lower, normal, lower=True, trans=1).reshape(shape))
+
+    return draw
+
+
 class CoupledRows:
-    """Draws with mean zero and covariance ``K^-1``.
+    """Draws with mean zero and covariance ``K^-1`` by conjugate gradients.
 
     Attributes
     ----------
@@ -68,41 +84,26 @@ class CoupledRows:
 
     def __init__(self, precision: SparseGraph, blocks: FloatArray, weights: FloatArray) -> None:
         d = blocks.shape[1]
-        self._precision, self._blocks = scipy.sparse.csr_array(precision), blocks
+        precision = scipy.sparse.csr_array(precision)
         diagonal = np.asarray(precision.diagonal(), dtype=np.float64)
-        self.edges = scipy.sparse.csr_array(self._precision - scipy.sparse.diags_array(diagonal))
+        self.edges = scipy.sparse.csr_array(precision - scipy.sparse.diags_array(diagonal))
         self.edges.eliminate_zeros()
         self.weights = weights
-        self._color = _coloring(self._precision)
+        self._color = _coloring(precision)
         rounding = 1e-12 * np.trace(blocks, axis1=1, axis2=2)[:, None, None] * np.eye(d)
         self._roots = np.linalg.cholesky(blocks + rounding)
         own = blocks.copy()
         own[:, np.arange(d), np.arange(d)] += diagonal[:, None] * weights
         self.lower = np.linalg.cholesky(own)
 
-    def draws(self, n_draws: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-        """So many draws, (m, d) each."""
-        m, d = self._blocks.shape[:2]
-        for _ in range(n_draws):
-            if m * d > DENSE_UNKNOWNS:
-                yield self.draw(rng, _TOL)
-            else:
-                normal = rng.standard_normal(m * d)
-                yield scipy.linalg.solve_triangular(self._dense, normal, lower=True, trans=1).reshape(m, d)
-
     def draw(self, rng: np.random.Generator, tol: float) -> FloatArray:
         """One draw: solving with a right-hand side of covariance K gives covariance ``K^-1``."""
-        m, d = self._blocks.shape[:2]
+        m, d = self.lower.shape[:2]
         right = np.einsum("mab,mb->ma", self._roots, rng.standard_normal((m, d)))
         right += self._color(rng, d) * np.sqrt(self.weights)
         start = np.zeros_like(right)
         turned = solve_coupled(self.lower, self.edges, self.weights, solve_lower(self.lower, right), start, tol)
         return solve_upper(self.lower, turned)
-
-    @cached_property
-    def _dense(self) -> FloatArray:
-        """Cholesky factor of K."""
-        return np.linalg.cholesky(joint_precision(self._precision, self._blocks, self.weights))
 
 
 def _coloring(precision: SparseGraph) -> Callable[[np.random.Generator, int], FloatArray]:
