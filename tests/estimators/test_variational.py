@@ -1,6 +1,9 @@
 """What users get from variational inference: error bars, draws, scores, the rank, and noise that is not the same
 everywhere."""
 
+import pickle
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +12,7 @@ import scipy.stats
 
 from lgmd import DGRMD, LGMD, PMF, LGMDImputer, metrics
 from lgmd._archive import read_archive, write_archive
-from lgmd.exceptions import InvalidDataError, InvalidParameterError, ModelFileError
+from lgmd.exceptions import ConvergenceWarning, InvalidDataError, InvalidParameterError, ModelFileError
 from lgmd.graphs import KNNGraph
 
 #: Standard deviations either side that hold 90 % of a Gaussian.
@@ -372,6 +375,67 @@ def test_bars_of_thin_rows_under_a_graph_are_wide_enough(exact, monkeypatch):
     assert 0.86 < inside[~seen].mean() < 0.94
     full = np.setdiff1d(np.arange(n), thin)
     assert std[thin].mean() > 1.5 * std[full].mean()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_neighbours_are_drawn_together_also_after_a_file_or_a_copy(dtype, tmp_path):
+    """More unknowns than are factored at once, some rows with hardly an entry in a precise table."""
+    rng = np.random.default_rng(0)
+    n, p = 700, 30
+    X = np.cumsum(rng.standard_normal((n, 3)), axis=0)
+    table = X / X.std(axis=0) @ rng.standard_normal((3, p)) + 0.003 * rng.standard_normal((n, p))
+    table[rng.random((n, p)) < 0.3] = np.nan
+    table[100:140] = np.nan
+    table[100:140:4, 0] = 1.0
+    steps = scipy.sparse.diags_array(np.full(n - 1, 30.0), offsets=1)
+    chain = scipy.sparse.diags_array(np.asarray((steps + steps.T).sum(axis=0)) + 0.1) - steps - steps.T
+    model = LGMD(3, sample_graph=chain, feature_graph="none", prior="columns", max_iter=15, allow_empty=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(table.astype(dtype))
+    draws = model.sample_posterior(200, np.arange(110, 130), 5, random_state=0)
+    _, bars = model.predict(np.arange(110, 130), 5, return_std=True)
+    spread = draws.std(axis=0)
+    # Two hundred draws say a standard deviation to a twentieth; the bars of so many rows come from draws too.
+    np.testing.assert_allclose(spread, np.sqrt(bars**2 - model.noise_variance_), rtol=0.5)
+    correlations = np.corrcoef(draws.T)
+    assert np.diag(correlations, 1).mean() > 0.5
+    model.save(tmp_path / "model.npz")
+    for again in (LGMD.load(tmp_path / "model.npz"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(again.sample_posterior(200, np.arange(110, 130), 5, random_state=0), draws)
+
+
+@pytest.mark.parametrize("kind", ["samples", "features"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_bound_never_falls_where_variances_reach_their_floor(kind, dtype):
+    rng = np.random.default_rng(1)
+    table = rng.standard_normal((25, 2)) @ rng.standard_normal((2, 18))
+    table[rng.random(table.shape) < 0.2] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LGMD(2, noise=kind, prior="columns", tol=1e-10, max_iter=60, sample_graph="none", feature_graph="none")
+        model.fit(table.astype(dtype))
+    changes = np.diff(model.history_.objective)
+    # Sums of some hundred terms of size ten in double precision, or of squares that are differences in single.
+    assert changes.max() < (1e-7 if dtype == np.float64 else 1e-2)
+    assert metrics.rmse(np.nan_to_num(table), np.nan_to_num(model.reconstruct()), where=~np.isnan(table)) < 1e-3
+
+
+def test_rows_and_new_rows_with_hardly_an_entry_are_noisy_though_some_rows_are_constant():
+    rng = np.random.default_rng(2)
+    truth = rng.standard_normal((80, 2)) @ rng.standard_normal((2, 30))
+    noisy = truth + 0.5 * rng.standard_normal(truth.shape)
+    noisy[:12] = rng.standard_normal((12, 1))
+    noisy[40] = np.nan
+    model = LGMD(4, noise="samples", allow_empty=True, sample_graph="none", feature_graph="none").fit(noisy)
+    assert model.sample_noise_variance_[:12].max() < 0.01 < model.sample_noise_variance_[40]
+    new = truth[rng.integers(12, 80, 200)]
+    seen = new + 0.5 * rng.standard_normal(new.shape)
+    few = np.full(new.shape, np.nan)
+    few[:, :3] = seen[:, :3]
+    mean, std = model.reconstruct(few, return_std=True)
+    inside = np.abs(seen - mean)[:, 3:] < 1.645 * std[:, 3:]
+    assert inside.mean() > 0.75
 
 
 # Scores.

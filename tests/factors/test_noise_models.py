@@ -128,7 +128,7 @@ def test_the_prior_learns_how_much_variances_differ(spread, lowest, highest, rng
     squares = variances * rng.chisquare(30, 400)
     prior = VariancePrior(0.3)
     for _ in range(40):
-        prior = prior.fitted(squares, counts)
+        prior = prior.fitted(squares, counts, 1e-9)
     assert lowest <= prior.entries <= highest
     found = prior.variances(squares, counts)
     assert np.std(np.log(found / variances)) < (0.05 if spread == 0 else 0.3)
@@ -165,6 +165,32 @@ def test_the_columns_of_a_table_are_the_rows_of_the_transposed_one(data, rng):
     assert columns.prior_loss(turned, data.T) == rows.prior_loss(found, data) > 0
     assert turned.prior == found.prior
     assert columns.gaussian_loss(turned, data.T, total) == pytest.approx(rows.gaussian_loss(found, data, total))
+
+
+@pytest.mark.parametrize("floor", [1e-9, 1e-2, 0.5])
+def test_no_step_of_the_prior_raises_the_loss_also_with_variances_at_the_floor(floor, rng):
+    for _ in range(60):
+        counts = rng.integers(0, 30, 12).astype(float)
+        squares = counts * 10.0 ** rng.uniform(-6, 1, 12) * (rng.random(12) < 0.8)
+        prior = VariancePrior(max(floor, 10.0 ** rng.uniform(-3, 1)), rng.uniform(1, 50))
+        losses = []
+        for _ in range(8):
+            losses.append(prior.loss(squares, counts, floor))
+            prior = prior.fitted(squares, counts, floor)
+        assert np.all(np.diff(losses) <= 1e-10 * np.abs(losses[0]))
+        assert losses[-1] <= losses[0]
+
+
+def test_rows_without_noise_say_nothing_about_the_others(rng):
+    counts = np.full(80, 25.0)
+    squares = rng.uniform(0.5, 2.0, 80) * rng.chisquare(25, 80)
+    squares[:12] = 0.0
+    prior = VariancePrior(5.0)
+    for _ in range(60):
+        prior = prior.fitted(squares, counts, 1e-9)
+    # An empty row is as noisy as others may be, and rows with many entries have their own.
+    assert prior.level > 0.05
+    assert prior.variances(squares, counts)[0] < 0.1 * np.median(squares[12:] / 25)
 
 
 def test_transposing_twice_changes_nothing(rng):

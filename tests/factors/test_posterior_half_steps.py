@@ -606,10 +606,12 @@ def test_rows_that_a_graph_couples_are_drawn_jointly(case, intercept, dense, mon
     posterior = problem.step().posterior
     change = np.diag([*np.linspace(-2.0, 2.0, K), 1.0])
     change[0, 1] = 0.3
-    found = prepare_posterior(problem.half).joint(posterior, problem.other, problem.noise).covariance
+    update = prepare_posterior(problem.half)
+    found = update.joint(posterior, problem.other, problem.noise, for_draws=True).covariance
+    assert type(update.joint(posterior, problem.other, problem.noise).covariance) is RowCovariances
     n_draws = 4000
     rows = np.array([1, 0, 4, 2])  # row 4 has no edge
-    draws = found.transformed(change).draw(n_draws, np.random.default_rng(0), rows).reshape(n_draws, -1)
+    draws = found.transformed(change).applied().draw(n_draws, np.random.default_rng(0), rows).reshape(n_draws, -1)
     expected = dense_posterior(problem).covariance[rows][:, :, rows]
     expected = np.einsum("iajb,ac,bd->icjd", expected, change, change)
     if not intercept:

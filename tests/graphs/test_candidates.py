@@ -179,6 +179,8 @@ def test_anything_that_can_be_sorted_is_an_order(order):
         (pd.to_datetime(["2020", None, None]), 1, r"order has 2 missing value\(s\), the first at node 1"),
         ([1j, 2j], 1, "complex"),
         ([datetime.date(2020, 1, 1), 3], 1, "order has values that cannot be sorted: '<' not supported"),
+        ([10, 9, "x"], 1, "order mixes values of the types int and str, which have no common order"),
+        (["a", b"b"], 1, "order mixes values of the types bytes and str"),
     ],
 )
 def test_what_is_no_order_is_refused(order, lag, message):

@@ -457,10 +457,12 @@ def test_candidates_and_graphs_that_do_not_fit_are_refused():
     data = as_observed(np.random.default_rng(0).standard_normal((6, 9)))
     with pytest.raises(InvalidGraphError, match=r"^candidates of sample_graph is 5 x 5 but the data has 6 rows"):
         EvidenceGraph(candidates=np.ones((5, 5))).start(data, ROWS)
-    with pytest.raises(InvalidGraphError, match=r"^sample_graph is 5 x 5 but the data has 6 rows"):
+    with pytest.raises(InvalidGraphError, match=r"^prior of sample_graph is 5 x 5 but the data has 6 rows"):
         EvidenceGraph(prior=np.ones((5, 5))).start(data, ROWS)
-    with pytest.raises(InvalidGraphError, match="sample_graph looks like a Laplacian"):
+    with pytest.raises(InvalidGraphError, match=r"^prior of sample_graph looks like a Laplacian(?!.*PriorGraph)"):
         EvidenceGraph(prior=dense_laplacian(candidates.chain(6).toarray().astype(float))).start(data, ROWS)
+    with pytest.raises(InvalidGraphError, match=r"^prior of sample_graph needs an adjacency matrix, but was given a"):
+        EvidenceGraph(prior=candidates.chain).start(data, ROWS)
 
 
 def test_it_starts_without_edges_and_goes_by_its_name():

@@ -130,6 +130,69 @@ def test_permuting_and_scaling_the_variables_carry_over(rng):
     np.testing.assert_allclose(100.0 * scaled, first, atol=1e-7)
 
 
+def few_samples(n=20):
+    return np.cov(np.random.default_rng(0).normal(size=(8, n)), rowvar=False)
+
+
+@pytest.mark.parametrize("penalize_diagonal", [False, True])
+@pytest.mark.parametrize("unit", [1e-300, 1e-170, 1e-20, 1e160, 1e300])
+def test_any_unit_of_the_covariance_gives_the_same_graph(unit, penalize_diagonal):
+    S = few_samples()
+    plain = graphical_lasso(S, 0.1, penalize_diagonal=penalize_diagonal, tol=1e-9)
+    scaled = graphical_lasso(S * unit, 0.1 * unit, penalize_diagonal=penalize_diagonal, tol=1e-9)
+    assert scaled.converged
+    assert scaled.n_edges == plain.n_edges > 90
+    A = plain.precision.toarray()
+    np.testing.assert_allclose(scaled.precision.toarray() * unit, A, atol=1e-7 * np.abs(A).max())
+    assert scaled.logdet == pytest.approx(plain.logdet - 20 * np.log(unit))
+    assert scaled.objective == pytest.approx(plain.objective + 20 * np.log(unit))
+    assert scaled.penalty == pytest.approx(plain.penalty)
+    again = graphical_lasso(S * unit, 0.1 * unit, penalize_diagonal=penalize_diagonal, start=scaled)
+    np.testing.assert_array_equal(again.precision.toarray(), scaled.precision.toarray())
+
+
+def test_a_penalty_far_from_the_variances_is_no_trouble():
+    S = few_samples()
+    assert graphical_lasso(1e-200 * S, 1e200).n_edges == 0
+    assert graphical_lasso(1e-200 * np.eye(3), 1e200, penalize_diagonal=True).precision.toarray()[0, 0] == 1e-200
+    assert graphical_lasso(1e200 * np.cov(np.random.default_rng(0).normal(size=(5, 50))), 1e-200).converged
+
+
+@pytest.mark.parametrize("exponent", [2, 4, 5])
+def test_variables_of_very_different_units_are_solved(exponent):
+    D = np.diag(10.0 ** np.linspace(-exponent, exponent, 20))
+    S = D @ few_samples() @ D
+    estimate = graphical_lasso(S, 0.1)
+    assert estimate.converged
+    # The inverse of the reference is less exact than that of the solver.
+    assert kkt_residual(S, 0.1, estimate.precision.toarray()) < 1e-4
+
+
+@pytest.mark.parametrize("exponent", [8, 30, 75])
+def test_units_beyond_the_conditioning_end_with_a_warning(exponent):
+    D = np.diag(10.0 ** np.linspace(-exponent, exponent, 20))
+    with pytest.warns(ConvergenceWarning, match="or bring variables of very different variance to similar units"):
+        estimate = graphical_lasso(D @ few_samples() @ D, 0.1)
+    assert not estimate.converged
+
+
+def test_a_precision_too_large_for_a_number_is_refused():
+    with pytest.raises(
+        InvalidGraphError, match="S has a variance of 1e-310, and its precision is too large for a numb"
+    ):
+        graphical_lasso(1e-310 * np.eye(3), 1e-311)
+
+
+def test_few_columns_and_a_tiny_penalty_converge():
+    unit = np.random.default_rng(0).normal(size=(30, 6))
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    S = unit @ unit.T
+    for eta in (0.002, 0.001):
+        estimate = graphical_lasso(S, eta)
+        assert estimate.converged
+        assert kkt_residual(S, eta, estimate.precision.toarray()) < 1.01e-6
+
+
 def test_sparse_and_dense_input_give_the_same():
     S, eta = blocks()
     np.testing.assert_array_equal(
@@ -263,6 +326,7 @@ def test_what_is_no_covariance_is_refused(S, eta, error, message):
         ({"max_iter": 0}, InvalidParameterError, "max_iter must be at least 1"),
         ({"start": np.eye(3)}, InvalidGraphError, "start is 3 x 3 but S is 30 x 30"),
         ({"candidates": np.ones((4, 4))}, InvalidGraphError, "candidates is 4 x 4, but there are 30 nodes"),
+        ({"penalize_diagonal": "no"}, InvalidParameterError, "penalize_diagonal must be True or False, but is 'no'"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, error, message):
@@ -461,6 +525,7 @@ def test_moments_that_are_no_covariance_fall_back_to_the_closed_form():
         (GraphicalLassoGraph(eta=1.0), "must be between 0 and 1, but is 1.0"),
         (GraphicalLassoGraph(density=1.5), r"must be in \[0, 1\], but is 1.5"),
         (GraphicalLassoGraph(penalize_diagonal=True), "penalize_diagonal=True needs eta"),
+        (GraphicalLassoGraph(eta=0.1, penalize_diagonal="no"), "penalize_diagonal must be True or False, but is 'no'"),
         (GraphicalLassoGraph(eta=-1.0, penalize_diagonal=True), "eta must be positive, but is -1.0"),
     ],
 )

@@ -167,6 +167,44 @@ def test_units_of_the_covariance_are_units_of_the_precision(rng):
     np.testing.assert_allclose(1e6 * scaled, T, atol=1e-7 * np.abs(T).max())
 
 
+def mixed_units(exponent):
+    """Twenty variables of which eight samples are known, in units that span twice the exponent."""
+    D = np.diag(10.0 ** np.linspace(-exponent, exponent, 20))
+    return D @ np.cov(np.random.default_rng(0).normal(size=(8, 20)), rowvar=False) @ D
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("unit", [1e-300, 1e-170, 1e160, 1e307])
+def test_any_unit_of_the_covariance_gives_the_same_graph(unit, sparse):
+    S = mixed_units(0)
+    plain = laplacian_precision(S, 0.1, sparse=sparse)
+    scaled = laplacian_precision(S * unit, 0.1 * unit, sparse=sparse)
+    assert scaled.converged
+    assert scaled.n_edges == plain.n_edges > 10
+    for name in ("precision", "laplacian"):
+        T = getattr(plain, name).toarray()
+        np.testing.assert_allclose(getattr(scaled, name).toarray() * unit, T, atol=1e-6 * np.abs(T).max())
+    assert scaled.ridge * unit == pytest.approx(plain.ridge)
+    assert scaled.logdet == pytest.approx(plain.logdet - 20 * np.log(unit))
+    assert scaled.objective == pytest.approx(plain.objective + 20 * np.log(unit))
+    assert scaled.penalty == pytest.approx(plain.penalty)
+
+
+@pytest.mark.parametrize("exponent", [2, 3, 4])
+def test_variables_of_very_different_units_are_solved(exponent):
+    estimate = laplacian_precision(mixed_units(exponent), 0.1)
+    assert estimate.converged
+    assert estimate.gap <= 1e-6 * 20
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("exponent", [6, 30, 75])
+def test_units_beyond_the_conditioning_end_with_a_warning(exponent, sparse):
+    with pytest.warns(ConvergenceWarning, match="or bring variables of very different variance to similar units"):
+        estimate = laplacian_precision(mixed_units(exponent), 0.1, sparse=sparse)
+    assert not estimate.converged
+
+
 @pytest.mark.parametrize("max_iter", [1, 3, 5])
 def test_the_gap_bounds_how_far_the_optimum_is(rng, max_iter):
     S = problem("random", 40, rng)
@@ -358,6 +396,8 @@ def test_other_bad_input_is_refused(rng):
         LaplacianGraph(n_neighbors=0).validate()
     with pytest.raises(InvalidParameterError, match="sparse must be True or False"):
         LaplacianGraph(sparse="yes").validate()
+    with pytest.raises(InvalidParameterError, match="sparse must be True or False, but is 'no'"):
+        laplacian_precision(S, 0.1, sparse="no")
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -343,11 +343,26 @@ def broken_laplacian():
         (np.diag([np.inf] * 6), "^feature_graph has 6 entries that are NaN or infinite"),
         (np.triu(np.ones((6, 6))), r"^feature_graph is not symmetric: entry \(0, 1\) is 1, but \(1, 0\) is 0"),
         (np.eye(6) * 1j, "^feature_graph holds complex128 values"),
-        (laplacian(chain(6)), "^feature_graph looks like a Laplacian: its rows sum to zero. PriorGraph takes the adj"),
+        (None, "^feature_graph needs an adjacency matrix, but was given None. Pass the matrix itself, 6 x 6.$"),
+        (chain, "^feature_graph needs an adjacency matrix, but was given a function, which is taken for candidates al"),
+        (laplacian(chain(6)), "^feature_graph looks like a Laplacian: its rows sum to zero. What is needed is the adj"),
         (1e-8 * laplacian(chain(6)).toarray(), "^feature_graph looks like a Laplacian"),
         (broken_laplacian(), "^feature_graph looks like a Laplacian"),
     ],
-    ids=["small", "large", "oblong", "nan", "inf", "asymmetric", "complex", "laplacian", "tiny", "isolated node"],
+    ids=[
+        "small",
+        "large",
+        "oblong",
+        "nan",
+        "inf",
+        "asymmetric",
+        "complex",
+        "none",
+        "function",
+        "laplacian",
+        "tiny",
+        "isolated node",
+    ],
 )
 def test_what_is_no_adjacency_of_these_nodes_is_refused(wrong, message, rng):
     with pytest.raises(InvalidGraphError, match=message):

@@ -9,6 +9,7 @@ from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 from lgmd.graphs import FactorMoments, FixedGraph, KNNGraph, NoGraph, Side, ThresholdGraph, as_learner
 from lgmd.graphs import candidates as candidate_graphs
 from lgmd.graphs.knn import nearest_rows
+from lgmd.graphs.laplacians import laplacian
 from lgmd.observed import as_observed
 
 ROWS = Side("sample_graph", "rows")
@@ -34,6 +35,23 @@ def test_a_precision_is_used_as_it_is(data, make_precision):
     assert estimate.logdet == pytest.approx(np.linalg.slogdet(precision.toarray())[1])
     assert (precision != before).nnz == 0
     assert FixedGraph(precision).learn(FactorMoments(np.ones((14, 2))), estimate) is estimate
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array, scipy.sparse.coo_array, scipy.sparse.csr_matrix])
+def test_the_laplacian_of_any_kind_of_adjacency_is_its_degrees_minus_its_edges(dtype, form):
+    adjacency = candidate_graphs.chain(5).toarray().astype(dtype)
+    adjacency[0, 0] = 1  # ignored
+    found = laplacian(form(adjacency))
+    np.testing.assert_array_equal(found.toarray(), np.diag([1.0, 2, 2, 2, 1]) - chain(5))
+    assert found.dtype == np.float64
+
+
+def test_candidates_have_a_laplacian():
+    points = np.random.default_rng(0).standard_normal((8, 2))
+    for graph in (candidate_graphs.chain(8), candidate_graphs.nearest(points, 2), candidate_graphs.within(points, 1.0)):
+        weights = graph.toarray().astype(float)
+        np.testing.assert_array_equal(laplacian(graph).toarray(), np.diag(weights.sum(axis=1)) - weights)
 
 
 def chain(n):

@@ -83,3 +83,13 @@ def test_sampling_comes_close_to_the_exact_solution(rng):
     T = laplacian_with_ridge(n, rows, columns, sampled.weights, sampled.ridge)
     objective = costs @ sampled.weights + 1.05 * n * sampled.ridge - np.linalg.slogdet(T)[1]
     assert 0 <= (objective - exact.objective) / n < 2e-3
+
+
+def test_a_start_whose_ridge_is_lost_to_round_off_is_mended():
+    rows, columns = np.triu_indices(4, 1)
+    costs = np.full(6, 0.5)
+    cold = fit_laplacian(4, rows, columns, costs, 4.0)
+    found = fit_laplacian(4, rows, columns, costs, 4.0, start=(np.full(6, 1e9), 1e-12))
+    assert found.converged
+    np.testing.assert_allclose(found.weights, cold.weights, atol=1e-5)
+    assert found.ridge == pytest.approx(cold.ridge)

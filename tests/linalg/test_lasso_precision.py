@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lgmd.linalg.lasso_precision import UnboundedError, duality_gap, lasso_precision
+from lgmd.linalg.lasso_precision import UnboundedError, _point, _Support, _walk, duality_gap, lasso_precision
 
 KINDS = ["random", "block", "chain", "dense", "full rank", "uneven", "equal rows"]
 
@@ -70,6 +70,79 @@ def test_a_small_penalty_on_a_singular_covariance_is_solved():
     found = lasso_precision(S, 0.005)
     assert np.linalg.cond(found.precision) > 1e3
     assert kkt_residual(S, 0.005, found.precision) < 1.001e-6
+
+
+def unit_rows(n, k, seed=0):
+    X = np.random.default_rng(seed).standard_normal((n, k))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X @ X.T
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "eta"), [(30, 6, 1e-3), (30, 2, 1e-3), (30, 6, 1e-5), (40, 3, 1e-4), (60, 20, 1e-3), (40, 30, 1e-3)]
+)
+def test_few_columns_and_a_tiny_penalty_are_solved_in_few_steps(n, k, eta):
+    S = unit_rows(n, k)
+    found = lasso_precision(S, eta)
+    assert found.n_iter < 60
+    assert kkt_residual(S, eta, found.precision) < 1.01e-6
+    assert found.objective == pytest.approx(objective(S, eta, found.precision), abs=1e-6)
+    gap = duality_gap(S, eta, found.precision, found.covariance)
+    assert abs(gap) < 1e-3 * n
+
+
+def test_a_start_for_a_larger_penalty_leads_to_a_tiny_one_too():
+    S = unit_rows(30, 6)
+    cold = lasso_precision(S, 1e-3)
+    for eta in (0.2, 1.2e-3):
+        warm = lasso_precision(S, 1e-3, start=lasso_precision(S, eta).precision)
+        assert warm.residual < 1e-6
+        assert warm.objective == pytest.approx(cold.objective, abs=1e-5)
+
+
+def curvature_on(support, W):
+    """``D -> (W D W)`` between the entries of a support, column by column from the definition."""
+    columns = []
+    for entry in range(len(support.values)):
+        D = support.matrix(np.eye(len(support.values))[entry])
+        columns.append((W @ D @ W)[support.rows, support.columns])
+    return np.array(columns).T
+
+
+@pytest.mark.parametrize("density", [0.1, 0.5, 0.9, 1.0])
+def test_directions_between_the_edges_are_solved_for_by_edges_or_by_pairs_without_one(rng, density):
+    A = np.triu(rng.standard_normal((9, 9)) * (rng.random((9, 9)) < density), 1)
+    A = A + A.T + 10 * np.eye(9)
+    support = _Support.of(A, _point(A))
+    assert (support.others is None) == (len(support.values) <= 45 / 2)
+    slopes = rng.standard_normal(len(support.values))
+    expected = np.linalg.solve(curvature_on(support, np.linalg.inv(A)), slopes)
+    np.testing.assert_allclose(support.solve(slopes), expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_walking_ends_at_the_minimum_among_the_edges(seed):
+    # All pairs have an entry, of a random sign: many change it or end at zero.
+    rng = np.random.default_rng(seed)
+    S, eta = unit_rows(10, 3, seed), 0.05
+    point = _point(lasso_precision(S, 0.1).precision)
+    X = point.A + 0.3 * rng.standard_normal((10, 10))
+    X = (X + X.T) / 2
+    np.fill_diagonal(X, np.diag(point.A))
+    support = _Support.of(X, point)
+    A, W = point.A, point.W
+
+    def slope(X):
+        return (S - W + W @ (X - A) @ W)[support.rows, support.columns]
+
+    values = _walk(support, support.solve(-slope(X) - eta * support.signs), eta)
+    assert np.count_nonzero(values == 0) > 3
+    end = slope(support.matrix(values))
+    diagonal = support.rows == support.columns
+    np.testing.assert_allclose(end[diagonal], 0, atol=1e-9)
+    moved = ~diagonal & (values != 0)
+    np.testing.assert_allclose(end[moved], -eta * np.sign(values[moved]), atol=1e-9)
+    assert np.all(np.abs(end[values == 0]) <= eta + 1e-9)
 
 
 def test_steps_lower_the_objective_and_bound_the_distance_to_the_minimum():

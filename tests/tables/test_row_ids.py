@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+from lgmd.exceptions import TableError
 from lgmd.tables import _text as text_reader
 from lgmd.tables import read_table, write_table
 
@@ -52,15 +53,24 @@ def test_ids_under_a_header_that_says_so_are_names(header, read):
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_counted_rows_have_names(first, read):
-    assert read("reading", range(first, first + 5)).row_names.tolist() == [str(first + i) for i in range(5)]
+def test_counted_rows_have_names_and_the_user_is_told(first, read):
+    with pytest.warns(UserWarning, match=r"'reading', is taken for row names.*Pass row_names=False"):
+        table = read("reading", range(first, first + 5))
+    assert table.row_names.tolist() == [str(first + i) for i in range(5)]
 
 
-def test_numbers_far_above_the_others_are_names_and_the_user_is_told(read):
+def test_numbers_that_rise_far_above_the_others_are_names_and_the_user_is_told(read):
     with pytest.warns(UserWarning, match=r"'wban', is taken for row names.*Pass row_names=False") as caught:
-        table = read("wban", STATIONS)
-    assert table.row_names.tolist() == [str(number) for number in STATIONS]
+        table = read("wban", sorted(STATIONS))
+    assert table.row_names.tolist() == [str(number) for number in sorted(STATIONS)]
     assert caught[0].filename == __file__
+
+
+def test_numbers_far_above_the_others_in_no_order_are_data_and_the_user_is_told(read):
+    with pytest.warns(UserWarning, match=r"'income', is taken for data.*Pass row_names=True"):
+        table = read("income", [45000, 30000, 61000, 52000, 38000])
+    assert table.row_names is None
+    assert table.shape == (5, 4)
 
 
 def test_numbers_that_rise_alone_are_data_and_the_user_is_told(read):
@@ -121,8 +131,9 @@ def test_the_whole_column_is_judged_without_the_slow_parser(tmp_path, monkeypatc
         (np.arange(300) + 72315, True, True),
         (np.r_[np.arange(299) + 72315, 72315], False, False),
         (np.r_[np.arange(299) + 72315, 2], False, False),
+        (np.r_[np.arange(299) + 72315, 72000], False, True),
         (np.r_[np.arange(299), 400], False, True),
-        (np.arange(300), True, False),
+        (np.arange(300), True, True),
     ):
         write(tmp_path / "t.csv", "wban", ids, beside)
         with warnings.catch_warnings(record=True) as caught:
@@ -154,3 +165,9 @@ def test_integer_ids_of_parquet_stay_the_first_column(tmp_path):
     write(tmp_path / "t.parquet", "station", STATIONS)
     write_table(read_table(tmp_path / "t.parquet"), tmp_path / "u.parquet")
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "u.parquet"), pd.read_parquet(tmp_path / "t.parquet"))
+
+
+def test_rows_of_other_lengths_are_named_whatever_the_first_column_looks_like(tmp_path):
+    (tmp_path / "t.csv").write_text("year,a,b\n2000,1,2\n2001,3\n2002,4,5\n2003,1,2\n")
+    with pytest.raises(TableError, match="line 3"):
+        read_table(tmp_path / "t.csv")

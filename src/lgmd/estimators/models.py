@@ -43,7 +43,8 @@ class LGMD(Factorization):
         matrix (precision, Laplacian or adjacency), which stays fixed. :class:`~lgmd.graphs.PriorGraph` learns how far
         a given graph is to be trusted.
     noise : {"homoscedastic", "samples", "features"}, default="homoscedastic"
-        Whether all entries have the same noise variance, or each row or each column its own. Variational only.
+        Whether all entries have the same noise variance, or each row or each column its own; how alike these are is
+        learned (``posterior_.noise.prior``). Variational only.
     likelihood : {"gaussian", "student"}, default="gaussian"
         ``"student"`` lets outliers count little: a Student distribution whose degrees of freedom are learned, and a
         share of gross errors besides. Variational only.

@@ -69,7 +69,9 @@ class Coupling:
         mean[position] = solve_upper(L, solve_coupled(L, self._edges, self._weights(own), right, start, _MEAN_TOL))
         return mean
 
-    def joint(self, moments: FloatArray, tau: FloatArray, own: SidePosterior) -> JointRows | None:
+    def joint(
+        self, moments: FloatArray, tau: FloatArray, own: SidePosterior, *, for_draws: bool = False
+    ) -> JointRows | None:
         """The joint posterior of the rows with an edge; None where there are none, or where it cannot be drawn from.
 
         Parameters
@@ -79,6 +81,8 @@ class Coupling:
         tau : ndarray of shape (n,)
             Noise precision of each row.
         own : SidePosterior
+        for_draws : bool, default=False
+            Whether to keep what draws need.
         """
         if not len(self.coupled):
             return None
@@ -87,19 +91,21 @@ class Coupling:
         if own.intercept_variance is None:
             blocks[:, k, :] = blocks[:, :, k] = 0.0
         blocks[:, k, k] += 1.0 if own.intercept_variance is None else 1.0 / own.intercept_variance
-        weights = self._weights(own)
+        weights, kept = self._weights(own), pack(blocks) if for_draws else None
         # Above so many unknowns draws are compared.
         if blocks.shape[0] * blocks.shape[1] <= DENSE_UNKNOWNS:
-            return self._exact(blocks, weights, own)
-        return self._drawn(blocks, weights, own)
+            return self._exact(blocks, weights, own, kept)
+        return self._drawn(blocks, weights, own, kept)
 
-    def _exact(self, blocks: FloatArray, weights: FloatArray, own: SidePosterior) -> JointRows:
+    def _exact(self, blocks: FloatArray, weights: FloatArray, own: SidePosterior, kept: FloatArray | None) -> JointRows:
         m, d = blocks.shape[:2]
         inverse = np.linalg.inv(joint_precision(self.precision, blocks, weights)).reshape(m, d, m, d)
         marginals = _without_intercept(inverse[np.arange(m), :, np.arange(m), :], own)
-        return JointRows(self, pack(blocks), marginals, weights, np.einsum("iaja,a->ij", inverse, weights), None)
+        return JointRows(self, kept, marginals, weights, np.einsum("iaja,a->ij", inverse, weights), None)
 
-    def _drawn(self, blocks: FloatArray, weights: FloatArray, own: SidePosterior) -> JointRows | None:
+    def _drawn(
+        self, blocks: FloatArray, weights: FloatArray, own: SidePosterior, kept: FloatArray | None
+    ) -> JointRows | None:
         """The covariance of a row is its covariance given the others, which is known, plus that of its mean given the
         others, which is what the draws tell.
         """
@@ -117,7 +123,7 @@ class Coupling:
             draw[:] = system.draw(rng, _DRAW_TOL)
             pull = solve_upper(L, solve_lower(L, self._edges @ (draw * weights)))
             marginals += np.einsum("ma,mb->mab", pull, pull) / len(draws)
-        return JointRows(self, pack(blocks), _without_intercept(marginals, own), weights, None, draws)
+        return JointRows(self, kept, _without_intercept(marginals, own), weights, None, draws)
 
     @staticmethod
     def _weights(own: SidePosterior) -> FloatArray:
@@ -132,8 +138,9 @@ class JointRows:
     Attributes
     ----------
     coupling : Coupling
-    blocks : ndarray of shape (m, d (d + 1) / 2)
-        What each coupled row knows by itself, packed: its part of the joint precision without the graph.
+    blocks : ndarray of shape (m, d (d + 1) / 2) or None
+        What each coupled row knows by itself, packed: its part of the joint precision without the graph. None where
+        nobody draws.
     marginals : ndarray of shape (m, d, d)
         Covariance of each coupled row.
     weights : ndarray of shape (d,)
@@ -145,7 +152,7 @@ class JointRows:
     """
 
     coupling: Coupling
-    blocks: FloatArray
+    blocks: FloatArray | None
     marginals: FloatArray
     weights: FloatArray
     products: FloatArray | None

@@ -9,7 +9,7 @@ the graph between them), :class:`DiagonalCovariances` (all numbers independent: 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
 
@@ -191,7 +191,7 @@ class RowCovariances:
         return draws
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CoupledCovariances(RowCovariances):
     """Rows of which some are coupled by a graph: each has its marginal covariance, and draws hang together.
 
@@ -209,13 +209,13 @@ class CoupledCovariances(RowCovariances):
         The change of basis since; an intercept that the model does not have becomes zero in it.
     """
 
-    coupled: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
-    blocks: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
-    weights: FloatArray = field(default_factory=lambda: np.empty(0))
-    edges: FloatArray = field(default_factory=lambda: np.empty(0))
-    ends: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
-    starts: IntArray = field(default_factory=lambda: np.zeros(1, np.int64))
-    turn: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    coupled: IntArray
+    blocks: FloatArray
+    weights: FloatArray
+    edges: FloatArray
+    ends: IntArray
+    starts: IntArray
+    turn: FloatArray
 
     def _draws(self) -> Callable[[np.random.Generator], FloatArray]:
         """Makes draws of all coupled rows before the change of basis."""
@@ -225,12 +225,13 @@ class CoupledCovariances(RowCovariances):
 
     def joint_shapes(self, name: str) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:
         """What arrays have for shapes, and what they should have for these coupled rows."""
-        m, d = len(self.coupled), len(self.turn)
+        m, d = len(self.coupled), len(self.weights)
         return {
             f"systems of coupled {name}": (self.blocks.shape, (m, packed_size(d))),
-            f"weights of coupled {name}": (self.weights.shape, (d,)),
+            f"basis of coupled {name}": (self.turn.shape, (d, self.order)),
             f"graph of coupled {name}": (self.starts.shape, (m + 1,)),
-            f"edges of coupled {name}": (self.ends.shape, self.edges.shape),
+            f"edges of coupled {name}": (self.ends.shape, (int(self.starts[-1]),)),
+            f"weights of edges of coupled {name}": (self.edges.shape, self.ends.shape),
         }
 
     def transformed(self, change: FloatArray) -> Self:

@@ -45,7 +45,8 @@ class Noise:
     Attributes
     ----------
     samples, features : ndarray of shape (n,) and (p,)
-        The squared scale of entry (i, j), and the variance of a Gaussian one, is ``samples[i] * features[j]``.
+        The squared scale of entry (i, j), and the variance of a Gaussian one, is ``samples[i] * features[j]``; where
+        there is a prior, the inverse of its expected precision.
     tails : Tails
         Distribution of the entries' distances at unit scale.
     weights, other_weights : ndarray of shape (n_entries,) or (0,)
@@ -57,6 +58,8 @@ class Noise:
         variance held-out entries tell it where the noise is held, or believed to be less than it seems.
     prior : VariancePrior or None
         Where the variances of rows or of columns come from, if these differ.
+    sample_spread, feature_spread : ndarray of shape (n,) and (p,), or (1,)
+        Factors on the squared scales of new observations: variances that are learned are not known exactly.
     """
 
     samples: FloatArray
@@ -67,6 +70,8 @@ class Noise:
     optimism: float = 0.0
     unexplained: float = 0.0
     prior: VariancePrior | None = None
+    sample_spread: FloatArray = field(default_factory=lambda: np.ones(1))
+    feature_spread: FloatArray = field(default_factory=lambda: np.ones(1))
 
     @property
     def T(self) -> Noise:  # noqa: N802
@@ -77,6 +82,8 @@ class Noise:
             features=self.samples,
             weights=self.other_weights,
             other_weights=self.weights,
+            sample_spread=self.feature_spread,
+            feature_spread=self.sample_spread,
         )
 
     @property
@@ -96,7 +103,8 @@ class Noise:
 
     def scales(self, rows: IntArray, columns: IntArray) -> FloatArray:
         """Squared scales of new observations of entries, whose positions are broadcast against each other."""
-        return np.asarray(self.samples[rows] * self.features[columns] + self.unexplained)
+        by_rows, by_columns = self.samples * self.sample_spread, self.features * self.feature_spread
+        return np.asarray(by_rows[rows] * by_columns[columns] + self.unexplained)
 
     def draw(self, rows: IntArray, columns: IntArray, rng: np.random.Generator) -> FloatArray:
         """Noise of new observations without gross errors, whose positions are broadcast against each other."""
@@ -146,7 +154,7 @@ class NoiseModel:
         if self.kind == "features":
             noise = Noise(np.ones(n), np.full(p, variance))
         if self.kind != "homoscedastic":
-            noise = replace(noise, prior=VariancePrior(variance))
+            noise = replace(noise, prior=VariancePrior(max(variance, self.floor)))
         if self.by_entries:
             weights = np.ones(data.n_observed, data.dtype) if weights is None else weights
             noise = replace(noise, tails=FIRST_TAILS, weights=weights, other_weights=weights[data.column_order()])
@@ -194,6 +202,15 @@ class NoiseModel:
             noise = replace(noise, features=variances, prior=prior)
         return noise, float(np.sum(squares / noise.features))
 
+    def for_new_observations(self, noise: Noise, data: Observed) -> Noise:
+        """With what is not known of the variances of single rows or columns."""
+        if noise.prior is None:
+            return noise
+        spread = noise.prior.spread(self._own(noise, data)[1] * (1.0 + noise.optimism))
+        if self.kind == "samples":
+            return replace(noise, sample_spread=spread)
+        return replace(noise, feature_spread=spread)
+
     def reweighed(
         self,
         noise: Noise,
@@ -228,8 +245,7 @@ class NoiseModel:
     def _of_rows(self, noise: Noise, squares: FloatArray, counts: FloatArray) -> tuple[VariancePrior, FloatArray]:
         """The prior of variances of rows, or of columns, and the variances."""
         squares = np.maximum(squares, 0.0)  # sums of differences may round to less
-        prior = (noise.prior or VariancePrior(noise.level)).fitted(squares, counts)
-        prior = replace(prior, level=max(prior.level, self.floor))
+        prior = (noise.prior or VariancePrior(noise.level)).fitted(squares, counts, self.floor)
         return prior, np.maximum(prior.variances(squares, counts), self.floor)
 
     def _own(self, noise: Noise, data: Observed) -> tuple[FloatArray, FloatArray]:

@@ -13,6 +13,7 @@ from lgmd.factors.covariance import CoupledCovariances, RowCovariances
 from lgmd.factors.noise import Noise, student_weights
 from lgmd.factors.posterior import SidePosterior, column_features, prediction_features, row_features
 from lgmd.factors.tails import FIRST_TAILS
+from lgmd.factors.variances import VariancePrior
 from lgmd.factors.variational import VariationalHalf, prepare_posterior
 from lgmd.linalg.packed import packed_size
 from lgmd.observed import Observed
@@ -93,7 +94,9 @@ class TablePosterior:
     def unseen(self, data: Observed) -> TablePosterior:
         """The posterior of other rows with the same columns, which are held as they are."""
         m, k = data.shape[0], self.samples.rank
-        prior = self.noise.prior if np.any(self.noise.samples != self.noise.samples[0]) else None
+        prior = None
+        if np.any(self.noise.samples != self.noise.samples[0]):
+            prior = self.noise.prior or VariancePrior(float(np.median(self.noise.samples)))
         half = VariationalHalf(
             data,
             scipy.sparse.eye_array(m, format="csr"),
@@ -122,6 +125,8 @@ class TablePosterior:
                 weights = student_weights(judging, data, step.posterior, features, self.overall)
                 noise = replace(noise, weights=weights)
             step = update(own, features, noise, self.overall)
+        if prior is not None:
+            noise = replace(noise, sample_spread=prior.spread(data.row_counts.astype(np.float64)))
         return replace(self, samples=step.posterior, features=features, noise=noise)
 
     def shapes(self, expected: tuple[int, int, int]) -> dict[str, tuple[tuple[int, ...], tuple[int, ...]]]:

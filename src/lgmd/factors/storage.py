@@ -29,6 +29,9 @@ _FORMS: dict[str, type[Any]] = {
 }
 
 
+_SPREADS = ("sample_spread", "feature_spread")
+
+
 def pack_posterior(side: SidePosterior, name: str, arrays: dict[str, Array]) -> dict[str, Any]:
     """JSON values; arrays go beside them under ``name``."""
     covariance = side.covariance.applied() if isinstance(side.covariance, RowCovariances) else side.covariance
@@ -61,7 +64,8 @@ def unpack_posterior(values: dict[str, Any], name: str, arrays: dict[str, Array]
 
 def pack_noise(noise: Noise, name: str, arrays: dict[str, Array], *, weights: bool) -> dict[str, Any]:
     """JSON values; arrays go beside them. The weights of the entries only where a run is to go on with them."""
-    arrays[f"{name}.samples"], arrays[f"{name}.features"] = noise.samples, noise.features
+    for key in ("samples", "features", *_SPREADS):
+        arrays[f"{name}.{key}"] = getattr(noise, key)
     if weights:
         arrays[f"{name}.weights"], arrays[f"{name}.other_weights"] = noise.weights, noise.other_weights
     return {
@@ -79,10 +83,10 @@ def unpack_noise(values: dict[str, Any], name: str, arrays: dict[str, Array]) ->
     degrees = float("inf") if values["degrees"] is None else values["degrees"]
     tails = Tails(degrees, **{key: values[key] for key in ("gross_share", "gross_variance") if key in values})
     weights: dict[str, Any] = {
-        key: arrays[f"{name}.{key}"] for key in ("weights", "other_weights") if f"{name}.{key}" in arrays
+        key: arrays[f"{name}.{key}"] for key in ("weights", "other_weights", *_SPREADS) if f"{name}.{key}" in arrays
     }
     beliefs: dict[str, Any] = {key: values[key] for key in ("optimism", "unexplained")}
-    if values["prior"] is not None:
+    if values.get("prior") is not None:
         beliefs["prior"] = VariancePrior(**values["prior"])
     return Noise(arrays[f"{name}.samples"], arrays[f"{name}.features"], tails, **beliefs, **weights)
 

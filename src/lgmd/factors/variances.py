@@ -24,6 +24,10 @@ _STEPS = (1.0, 0.5, 0.8, 0.95, 1.05, 1.25, 2.0)
 # Newton steps for the level, whose logarithm has a concave likelihood.
 _NEWTON = 3
 
+# Rows that are quieter than this share of the median count as if they had it: a few rows without any noise say nothing
+# about the others.
+_QUIETEST = 0.1
+
 
 @dataclass(frozen=True)
 class VariancePrior:
@@ -44,8 +48,23 @@ class VariancePrior:
         """Inverses of the expected precisions of rows with these sums of squares and as many entries."""
         return np.asarray((squares + self.entries * self.level) / (counts + self.entries))
 
-    def fitted(self, squares: FloatArray, counts: FloatArray) -> VariancePrior:
-        """One that makes these sums of squares more likely."""
+    def fitted(self, squares: FloatArray, counts: FloatArray, floor: float) -> VariancePrior:
+        """One under which the loss of rows with these sums of squares is no larger; no variance is below a floor."""
+        known = counts > 0
+        if not known.any():
+            return self
+        typical = float(np.median(squares[known] / counts[known]))
+        proposed = self._likelier(np.maximum(squares, _QUIETEST * typical * counts), counts)
+        proposed = replace(proposed, level=max(proposed.level, floor))
+        return proposed if proposed.loss(squares, counts, floor) < self.loss(squares, counts, floor) else self
+
+    def loss(self, squares: FloatArray, counts: FloatArray, floor: float) -> float:
+        """Negative expected log-likelihood of the entries, but for a constant, and the divergence of the variances."""
+        variances = np.maximum(self.variances(squares, counts), floor)
+        fit = 0.5 * float(np.sum(squares / variances + counts * self.expected_log(variances, counts)))
+        return fit + self.divergence(variances, counts)
+
+    def _likelier(self, squares: FloatArray, counts: FloatArray) -> VariancePrior:
         worth = np.clip(self.entries * np.array(_STEPS), _FEWEST, _MOST)
         best = max(
             (replace(self, entries=float(each)) for each in worth), key=lambda prior: prior._log(squares, counts)
@@ -61,6 +80,12 @@ class VariancePrior:
         """Expected log-variances of rows with as many entries, of which :meth:`variances` are known."""
         shape = self._shape(counts)
         return np.asarray(np.log(variances) + np.log(shape) - psi(shape))
+
+    def spread(self, counts: FloatArray) -> FloatArray:
+        """Expected variances over :meth:`variances`: what is not known of rows with few entries adds to their noise."""
+        # Where next to nothing is known the expectation would be infinite.
+        shape = np.maximum(self._shape(counts), 1.5)
+        return np.asarray(shape / (shape - 1.0))
 
     def divergence(self, variances: FloatArray, counts: FloatArray) -> float:
         """Kullback-Leibler divergence of the posterior of all variances from this prior."""

@@ -92,8 +92,10 @@ class PosteriorUpdate(Protocol):
         """The posterior of the rows; ``own`` is the current one, for its prior and a warm start."""
         ...
 
-    def joint(self, own: SidePosterior, other: SidePosterior, noise: Noise) -> JointPosterior:
-        """What rows that a graph couples know of each other: for error bars and for learning graphs.
+    def joint(
+        self, own: SidePosterior, other: SidePosterior, noise: Noise, *, for_draws: bool = False
+    ) -> JointPosterior:
+        """What rows that a graph couples know of each other: for error bars, draws and for learning graphs.
 
         The half-step itself gives such rows the covariance that they have while the others are held.
         """
@@ -161,11 +163,13 @@ class _CompleteUpdate:
         posterior = _posterior(own, mean, _as_covariance(covariance, own), float(logdet.sum()))
         return HalfStep(posterior, *system.expected(posterior, system.spread_squares(covariance)))
 
-    def joint(self, own: SidePosterior, other: SidePosterior, noise: Noise) -> JointPosterior:
+    def joint(
+        self, own: SidePosterior, other: SidePosterior, noise: Noise, *, for_draws: bool = False
+    ) -> JointPosterior:
         """From the joint precision of all rows."""
         sums = _CompleteSystem(self._data, other, noise, 0.0).sums()
         shared = np.broadcast_to(sums.moments, (len(self._coupling.coupled), sums.moments.shape[1]))
-        return _joint(self._coupling, shared, own, noise)
+        return _joint(self._coupling, shared, own, noise, for_draws)
 
 
 class _SharedUpdate:
@@ -189,7 +193,9 @@ class _SharedUpdate:
         posterior = _posterior(own, mean, _as_covariance(packed, own), logdet)
         return HalfStep(posterior, *system.expected(posterior, system.spread_squares(packed)))
 
-    def joint(self, own: SidePosterior, other: SidePosterior, noise: Noise) -> JointPosterior:
+    def joint(
+        self, own: SidePosterior, other: SidePosterior, noise: Noise, *, for_draws: bool = False
+    ) -> JointPosterior:
         """Nothing ties rows to each other."""
         return JointPosterior(own.covariance, _unit_weights(own))
 
@@ -217,7 +223,9 @@ class _SpectralUpdate:
         spread = np.square(vectors) @ np.einsum("mab,ab->m", blocks, system.gram)
         return HalfStep(posterior, *system.expected(posterior, spread))
 
-    def joint(self, own: SidePosterior, other: SidePosterior, noise: Noise) -> JointPosterior:
+    def joint(
+        self, own: SidePosterior, other: SidePosterior, noise: Noise, *, for_draws: bool = False
+    ) -> JointPosterior:
         """The half-step has found it."""
         covariance = own.covariance
         if not isinstance(covariance, SpectralCovariance):
@@ -270,7 +278,9 @@ class _EntriesUpdate:
         posterior = _posterior(own, found.mean, _as_covariance(found.covariance, own), float(found.logdet.sum()))
         return HalfStep(posterior, found.squares, found.residual, found.weight)
 
-    def joint(self, own: SidePosterior, other: SidePosterior, noise: Noise) -> JointPosterior:
+    def joint(
+        self, own: SidePosterior, other: SidePosterior, noise: Noise, *, for_draws: bool = False
+    ) -> JointPosterior:
         """From the joint precision of all rows."""
         if not len(self._coupling.coupled):
             return JointPosterior(own.covariance, _unit_weights(own))
@@ -279,7 +289,7 @@ class _EntriesUpdate:
         sums = accumulate_rows(
             self._coupling.coupled, self._entries, weights, 0.0, moments, own.rank, independent=independent
         )
-        return _joint(self._coupling, sums.moments, own, noise)
+        return _joint(self._coupling, sums.moments, own, noise, for_draws)
 
     def _moments(self, other: SidePosterior, noise: Noise) -> FloatArray:
         covariance, kappa = other.covariance, 1.0 / noise.features
@@ -337,18 +347,22 @@ class _CompleteSystem:
         return squares, residual, np.full(n, self._kappa.sum())
 
 
-def _joint(coupling: Coupling, moments: FloatArray, own: SidePosterior, noise: Noise) -> JointPosterior:
+def _joint(
+    coupling: Coupling, moments: FloatArray, own: SidePosterior, noise: Noise, for_draws: bool
+) -> JointPosterior:
     """Covariances of the rows that a graph couples replaced by their marginal ones."""
-    rows = coupling.joint(moments, 1.0 / noise.samples, own)
+    rows = coupling.joint(moments, 1.0 / noise.samples, own, for_draws=for_draws)
     covariance = own.covariance
     if rows is not None:
         covariance = covariance.with_rows(coupling.coupled, rows.marginals)
-        if isinstance(covariance, RowCovariances):
-            covariance = _drawn_jointly(covariance, rows, own)
+        if isinstance(covariance, RowCovariances) and rows.blocks is not None:
+            covariance = _drawn_jointly(covariance, rows, rows.blocks, own)
     return JointPosterior(covariance, _unit_weights(own), rows)
 
 
-def _drawn_jointly(marginals: RowCovariances, rows: JointRows, own: SidePosterior) -> CoupledCovariances:
+def _drawn_jointly(
+    marginals: RowCovariances, rows: JointRows, blocks: FloatArray, own: SidePosterior
+) -> CoupledCovariances:
     graph, turn = rows.coupling.precision, np.eye(own.rank + 1)
     if own.intercept_variance is None:
         turn[-1, -1] = 0.0
@@ -356,7 +370,7 @@ def _drawn_jointly(marginals: RowCovariances, rows: JointRows, own: SidePosterio
         marginals.packed,
         marginals.n,
         coupled=rows.coupling.coupled,
-        blocks=rows.blocks.astype(own.mean.dtype, copy=False),
+        blocks=blocks,
         weights=rows.weights,
         edges=graph.data,
         ends=graph.indices,

@@ -269,6 +269,7 @@ def _sorting(order: Any) -> IntArray:
         raise InvalidParameterError(f"order is a number of nodes or a list of values, one a node, but is {found}.")
     if len(values) < 2:
         raise InvalidParameterError(f"order has {len(values)} value(s), but a chain has at least 2 nodes.")
+    _refuse_mixed(order, values)
     if values.dtype.kind == "c":
         raise InvalidParameterError("order holds complex numbers, which have no order.")
     missing = np.flatnonzero(values != values)  # NaN and NaT, of any type
@@ -280,6 +281,17 @@ def _sorting(order: Any) -> IntArray:
         return np.argsort(values, kind="stable")
     except TypeError as error:
         raise InvalidParameterError(f"order has values that cannot be sorted: {error}.") from None
+
+
+def _refuse_mixed(order: Any, values: Array) -> None:
+    """Raise where numpy has made texts of values that were something else."""
+    if isinstance(order, np.ndarray) or values.dtype.kind not in "US":
+        return
+    if not any(all(isinstance(value, kind) for value in order) for kind in (str, bytes)):
+        found = " and ".join(sorted({type(value).__name__ for value in order}))
+        raise InvalidParameterError(
+            f"order mixes values of the types {found}, which have no common order. Give numbers, dates or texts alone."
+        )
 
 
 def _points(coordinates: Any, geographic: bool) -> FloatArray:

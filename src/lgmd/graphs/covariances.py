@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -11,8 +12,11 @@ from scipy.linalg import lapack
 from lgmd._typing import FloatArray, SparseGraph
 from lgmd._validation import as_symmetric
 from lgmd.exceptions import InvalidGraphError
+from lgmd.graphs.base import GraphEstimate
 
-__all__ = ["as_covariance", "check_diagonal", "refuse_indefinite"]
+__all__ = ["Units", "as_covariance", "check_diagonal", "refuse_indefinite"]
+
+EstimateT = TypeVar("EstimateT", bound=GraphEstimate)
 
 # An eigenvalue of the correlations below minus this share of their trace is no round-off, not even that of single
 # precision.
@@ -37,6 +41,47 @@ def as_covariance(S: Any, *, zero_variances: bool = False) -> FloatArray | Spars
     advice = "Variances are positive; drop constant variables."
     check_diagonal(covariance.diagonal(), "S", advice, zeros=zero_variances)
     return covariance
+
+
+class Units:
+    """What brings a covariance to unit mean variance and back, so that nothing in between leaves the range of numbers.
+
+    Parameters
+    ----------
+    variances : ndarray of shape (n,)
+        None is negative.
+    penalty : float, default=0.0
+        Added to each variance.
+    """
+
+    def __init__(self, variances: FloatArray, penalty: float = 0.0) -> None:
+        self._smallest, largest = float(variances.min()) + penalty, max(float(variances.max()), penalty)
+        share = float(np.mean(variances / largest)) + penalty / largest
+        exponent = round(float(np.log2(largest)) + float(np.log2(share)))
+        # A power of two changes no digit; its inverse has to be a number too.
+        self.size = 2.0 ** min(max(exponent, -1000), 1000)
+        self._shift = len(variances) * float(np.log(self.size))
+
+    def penalty(self, value: float) -> float:
+        """A penalty in units of the mean variance, still positive and finite."""
+        limits = np.finfo(np.float64)
+        return min(max(value / self.size, float(limits.tiny)), float(limits.max))
+
+    def restored(self, estimate: EstimateT) -> EstimateT:
+        """The estimate for the covariance as it was."""
+        with np.errstate(over="ignore"):
+            precision = scipy.sparse.csr_array(estimate.precision / self.size)
+        if not np.all(np.isfinite(precision.data)):
+            raise InvalidGraphError(
+                f"S has a variance of {self._smallest:.3g}, and its precision is too large for a number. Give S in "
+                "other units."
+            )
+        return replace(
+            estimate,
+            precision=precision,
+            logdet=estimate.logdet - self._shift,
+            objective=estimate.objective + self._shift,
+        )
 
 
 def _symmetric_array(S: Any) -> FloatArray | None:

@@ -126,7 +126,7 @@ class EvidenceGraph(GraphLearner):
         Whether variational inference asks entries of the table, where nothing else was found, if the graph of
         :class:`LaplacianGraph` is worth it: those held out from short runs, or all of a complete table. It is not asked
         where ``neighbors`` are given, on sides of more than 500 nodes, of factors with fewer than three columns, and in
-        tables of fewer than 2,000 or more than a million entries.
+        tables of fewer than 1,000 or more than a million entries.
     """
 
     rounds: ClassVar[int] = 2
@@ -155,7 +155,7 @@ class EvidenceGraph(GraphLearner):
         n = data.shape[0]
         check_candidates(self.candidates, n, side)
         if self.prior is not None:
-            given_edges(self.prior, n, side)
+            given_edges(self.prior, n, side._replace(parameter=f"prior of {side.parameter}"))
         return GraphEstimate.identity(n)
 
     def learn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:

@@ -18,10 +18,10 @@ from lgmd._validation import as_symmetric, check_integer
 from lgmd.exceptions import ConvergenceWarning, InvalidGraphError, InvalidParameterError
 from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side
 from lgmd.graphs.candidates import candidate_pairs, check_candidates
-from lgmd.graphs.covariances import as_covariance
+from lgmd.graphs.covariances import Units, as_covariance
 from lgmd.graphs.laplacians import adjacency_of
 from lgmd.graphs.lasso_components import LARGEST_EXACT, LassoProblem, LassoSolution, dense_block, solve_components
-from lgmd.graphs.parameters import check_eta_or_density, check_finite, check_positive
+from lgmd.graphs.parameters import check_eta_or_density, check_finite, check_flag, check_positive
 from lgmd.linalg.pairs import Pairs, TooManyPairsError, pairs_above, strongest_pairs
 from lgmd.observed import Observed
 
@@ -94,14 +94,18 @@ def graphical_lasso(
     coordinate descent.
     """
     _check_penalty(eta)
+    check_flag(penalize_diagonal, "penalize_diagonal")
     check_integer(max_iter, "max_iter", minimum=1)
     check_positive(tol, "tol")
     covariance = as_covariance(S, zero_variances=penalize_diagonal)
     n = covariance.shape[0]
+    units = Units(covariance.diagonal(), eta if penalize_diagonal else 0.0)
+    covariance, eta = covariance / units.size, units.penalty(eta)
     variances: FloatArray = covariance.diagonal()
     allowed = candidate_pairs(candidates, n)
     if penalize_diagonal:
         variances = variances + eta
+    precision = _as_start(start, n)
 
     def block(nodes: IntArray) -> FloatArray:
         dense = (
@@ -111,15 +115,15 @@ def graphical_lasso(
         return dense
 
     problem = LassoProblem(variances, _pairs_above(covariance, eta, allowed), eta, block, allowed)
-    solution = solve_components(problem, _as_start(start, n), tol, max_iter)
+    solution = solve_components(problem, None if precision is None else precision * units.size, tol, max_iter)
     if solution.unbounded is not None:
-        smallest = float(np.linalg.eigvalsh(block(solution.unbounded))[0])
+        smallest = float(np.linalg.eigvalsh(block(solution.unbounded))[0]) * units.size
         raise InvalidGraphError(
             f"S is not a covariance matrix, so that the objective has no minimum: between {len(solution.unbounded)} of "
             f"its variables it has the eigenvalue {smallest:.6g}. Covariances have none below zero."
         )
     _warn_of(solution, tol, max_iter)
-    return _estimate(solution, eta, penalize_diagonal)
+    return units.restored(_estimate(solution, eta, penalize_diagonal))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +167,7 @@ class GraphicalLassoGraph(GraphLearner):
     def validate(self) -> None:
         """Check that at most one of eta and density is given, and their ranges."""
         check_eta_or_density(self.eta, self.density)
+        check_flag(self.penalize_diagonal, "penalize_diagonal")
         if self.penalize_diagonal:
             if self.eta is None:
                 raise InvalidParameterError(
@@ -380,7 +385,7 @@ def _warn_of(solution: LassoSolution, tol: float, max_iter: int) -> None:
         parts.append(
             f"{len(solution.unfinished)} component(s) stopped after max_iter={max_iter} steps or at the level of "
             f"round-off; the optimality residual {residual:.2g} is above tol={tol:g}, and {bound}. Raise max_iter, tol "
-            "or eta."
+            "or eta, or bring variables of very different variance to similar units."
         )
     if solution.approximated:
         largest = max(item.n_nodes for item in solution.approximated)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
+from lgmd._validation import as_symmetric
 from lgmd.graphs.parameters import check_positive
 
 __all__ = ["adjacency_of", "check_ridge", "laplacian", "unit_scale"]
@@ -25,9 +26,20 @@ def adjacency_of(n: int, rows: IntArray, columns: IntArray, values: FloatArray |
     return scipy.sparse.csr_array((both, ends), shape=(n, n))
 
 
-def laplacian(adjacency: SparseGraph) -> SparseGraph:
-    """``L = D - G`` of a symmetric adjacency; its diagonal is ignored."""
-    edges = scipy.sparse.csr_array(adjacency - scipy.sparse.diags_array(adjacency.diagonal()))
+def laplacian(adjacency: Any) -> SparseGraph:
+    """``L = D - G`` of a symmetric adjacency; its diagonal is ignored.
+
+    Parameters
+    ----------
+    adjacency : array-like or sparse matrix of shape (n, n)
+        Weights of any real type; of booleans, such as candidates, every edge weighs one.
+
+    Returns
+    -------
+    csr_array of float64, shape (n, n)
+    """
+    weights = as_symmetric(adjacency, "The adjacency")
+    edges = scipy.sparse.csr_array(weights - scipy.sparse.diags_array(weights.diagonal()))
     edges.eliminate_zeros()
     degrees = np.asarray(edges.sum(axis=1)).ravel()
     return scipy.sparse.csr_array(scipy.sparse.diags_array(degrees) - edges)

@@ -25,7 +25,7 @@ from lgmd._validation import check_integer, check_real
 from lgmd.exceptions import ConvergenceWarning, InvalidGraphError, InvalidParameterError
 from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side
 from lgmd.graphs.candidates import candidate_pairs, chain, check_candidates
-from lgmd.graphs.covariances import as_covariance, refuse_indefinite
+from lgmd.graphs.covariances import Units, as_covariance, refuse_indefinite
 from lgmd.graphs.order import prefers_order
 from lgmd.graphs.parameters import check_flag, check_positive
 from lgmd.linalg.cholesky import DENSE_LIMIT
@@ -123,6 +123,7 @@ def laplacian_precision(
     seconds.
     """
     _check_rho(rho)
+    check_flag(sparse, "sparse")
     check_real(tol, "tol")
     check_integer(max_iter, "max_iter", minimum=1)
     covariance = as_covariance(S)
@@ -133,17 +134,20 @@ def laplacian_precision(
             "LaplacianGraph, which learns large graphs from factors."
         )
     dense = covariance if isinstance(covariance, np.ndarray) else covariance.toarray()
-    variances = np.diag(dense)
+    units = Units(np.diag(dense))
+    variances = np.diag(dense) / units.size
     rows, columns = _pairs(candidates, n)
-    distances = variances[rows] + variances[columns] - 2.0 * dense[rows, columns]
-    problem = _Problem(
-        n, rows, columns, _not_negative(distances, variances, rows, columns), float(variances.sum()), rho
-    )
+    distances = variances[rows] + variances[columns] - 2.0 * (dense[rows, columns] / units.size)
+    distances = _not_negative(distances, variances, rows, columns, units)
+    problem = _Problem(n, rows, columns, distances, float(variances.sum()), units.penalty(rho))
     if candidates is None:  # with candidates, what stands elsewhere does not matter
         refuse_indefinite(dense)
     point = None if start is None else problem.point(_checked_start(start, n))
     fit = _solve_sparse if sparse else _solve
-    return problem.estimate(*fit(problem, point, tol, max_iter), sparse=sparse)
+    estimate = problem.estimate(*fit(problem, point, tol, max_iter), sparse=sparse)
+    return replace(
+        units.restored(estimate), laplacian=estimate.laplacian / units.size, ridge=estimate.ridge / units.size
+    )
 
 
 def _check_rho(rho: Any) -> None:
@@ -167,14 +171,16 @@ def _checked_start(start: Any, n: int) -> SparseGraph:
     return start.precision
 
 
-def _not_negative(distances: FloatArray, variances: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
+def _not_negative(
+    distances: FloatArray, variances: FloatArray, rows: IntArray, columns: IntArray, units: Units
+) -> FloatArray:
     """Variances of differences; round-off below zero is taken away, more is an error."""
     if len(distances):
         worst = int(np.argmin(distances))
         if distances[worst] < -1e-8 * float(variances.max()):
             raise InvalidGraphError(
                 f"S is not positive semidefinite: the variance of variable {rows[worst]} minus variable "
-                f"{columns[worst]} would be {distances[worst]:.6g}. Pass a covariance matrix."
+                f"{columns[worst]} would be {distances[worst] * units.size:.6g}. Pass a covariance matrix."
             )
     return np.maximum(distances, 0.0)
 
@@ -330,7 +336,8 @@ def _warn_unless_converged(solution: LaplacianSolution, n: int, tol: float, max_
         warnings.warn(
             f"The Laplacian precision was not found to tol={tol:g}: after {solution.n_iter} Newton steps "
             f"(max_iter={max_iter}) the duality gap is {solution.gap:.3g}, {solution.gap / n:.3g} a node, and the "
-            f"optimality conditions hold to {solution.residual:.3g}. Raise max_iter, tol or rho.",
+            f"optimality conditions hold to {solution.residual:.3g}. Raise max_iter, tol or rho, or bring variables of "
+            "very different variance to similar units.",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -370,7 +377,7 @@ class LaplacianGraph(GraphLearner):
         asked where ``candidates`` are given.
     ask_entries : bool, default=True
         Whether the graph of a side is left out where entries of the table speak against it: by variational inference,
-        in tables of 2,000 to a million entries whose noise is learned. The likelihood finds a graph in any factor, and
+        in tables of 1,000 to a million entries. The likelihood finds a graph in any factor, and
         one that raises errors where rows do not depend on each other or the factor is not known well. Each time that
         entries are asked the graph is learned once more.
     """

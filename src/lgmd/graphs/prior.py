@@ -78,13 +78,18 @@ def trusted(graph: WeightedGraph, moments: FactorMoments, least: float = 0.0) ->
 
 def given_edges(adjacency: Any, n: int, side: Side) -> SparseGraph:
     """A symmetric adjacency over the ``n`` nodes of a side."""
+    if adjacency is None or callable(adjacency):
+        found = "None" if adjacency is None else "a function, which is taken for candidates alone"
+        raise InvalidGraphError(
+            f"{side.parameter} needs an adjacency matrix, but was given {found}. Pass the matrix itself, {n} x {n}."
+        )
     graph = graph_over(adjacency, n, side)
     degrees = np.asarray(abs(graph).sum(axis=1)).ravel() - np.abs(graph.diagonal())
     row_sums = np.asarray(graph.sum(axis=1)).ravel()
     joined = degrees > 0
     if joined.any() and np.all(graph.diagonal()[joined] > 0) and np.all(np.abs(row_sums) <= 1e-10 * degrees.max()):
         raise InvalidGraphError(
-            f"{side.parameter} looks like a Laplacian: its rows sum to zero. PriorGraph takes the adjacency, whose "
-            "weights are positive between nodes that are alike."
+            f"{side.parameter} looks like a Laplacian: its rows sum to zero. What is needed is the adjacency, "
+            "whose weights are positive between nodes that are alike."
         )
     return graph

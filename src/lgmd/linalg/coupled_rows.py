@@ -66,7 +66,7 @@ def draws_of(
 
 
 class CoupledRows:
-    """Draws with mean zero and covariance ``K^-1`` by conjugate gradients.
+    """Draws with mean zero and covariance ``K^-1`` by conjugate gradients. What it is given as blocks is overwritten.
 
     Attributes
     ----------
@@ -90,11 +90,12 @@ class CoupledRows:
         self.edges.eliminate_zeros()
         self.weights = weights
         self._color = _coloring(precision)
-        rounding = 1e-12 * np.trace(blocks, axis1=1, axis2=2)[:, None, None] * np.eye(d)
-        self._roots = np.linalg.cholesky(blocks + rounding)
-        own = blocks.copy()
-        own[:, np.arange(d), np.arange(d)] += diagonal[:, None] * weights
-        self.lower = np.linalg.cholesky(own)
+        on_diagonal = (slice(None), np.arange(d), np.arange(d))
+        rounding = 1e-12 * np.trace(blocks, axis1=1, axis2=2)[:, None]
+        blocks[on_diagonal] += rounding
+        self._roots = np.linalg.cholesky(blocks)
+        blocks[on_diagonal] += diagonal[:, None] * weights - rounding
+        self.lower = np.linalg.cholesky(blocks)
 
     def draw(self, rng: np.random.Generator, tol: float) -> FloatArray:
         """One draw: solving with a right-hand side of covariance K gives covariance ``K^-1``."""

@@ -43,6 +43,10 @@ _SETTLED = 0.05
 # Products with the Hessian for one step.
 _MOST_PRODUCTS = 500
 
+# Steps are in single precision while no resistance is a smaller share than this of the variances that it is the
+# difference of.
+_CANCELLED = 1e-3
+
 # A weight is a number of the graph, not of rounding, if it costs more than this share of one node's part.
 _NEGLIGIBLE = 1e-12
 
@@ -137,11 +141,16 @@ def _start(
         ridge = start[1] * scale
     else:
         weights, ridge = _cheapest_forest(n, rows, columns, costs), 0.5
-    # Along a ray the minimiser is known: the costs then sum to n.
-    best = n / (float(costs @ weights) + n * ridge)
-    weights, ridge = weights * best, ridge * best
-    logdet, covariance = _invert(laplacian_with_ridge(n, rows, columns, weights, ridge))
-    return _State(weights, ridge, logdet, covariance)
+    while True:
+        # Along a ray the minimiser is known: the costs then sum to n.
+        best = n / (float(costs @ weights) + n * ridge)
+        weights, ridge = weights * best, ridge * best
+        try:
+            logdet, covariance = _invert(laplacian_with_ridge(n, rows, columns, weights, ridge))
+        except np.linalg.LinAlgError:  # next to the weights the ridge is lost to round-off
+            ridge = max(10.0 * ridge, float(np.finfo(np.float64).eps * weights.max()))
+            continue
+        return _State(weights, ridge, logdet, covariance)
 
 
 def _cheapest_forest(n: int, rows: IntArray, columns: IntArray, costs: FloatArray) -> FloatArray:
@@ -181,6 +190,8 @@ def _newton(
             precision = np.float64
         previous = residual
         working = _working_set(n, carrying, ratios)
+        if resistances[working].min(initial=np.inf) < _CANCELLED * float(covariance.diagonal().max()):
+            precision = np.float64
         step = _newton_step(
             covariance.astype(precision),
             rows[working],
@@ -236,7 +247,9 @@ def _newton_step(
     """Minimise the second-order model over weights that stay non-negative."""
     n, m = len(covariance), len(rows)
     # In units of the root of its curvature every variable has the same one: R_e^2 for an edge, |Sigma|^2 for the ridge.
-    units = np.append(resistances, np.linalg.norm(covariance))
+    # A resistance far below the variances may be lost to round-off.
+    smallest = float(np.finfo(covariance.dtype).eps) * float(covariance.diagonal().max())
+    units = np.append(np.maximum(resistances, smallest), np.linalg.norm(covariance))
     slopes = np.append(costs - resistances, n - trace)
     lower = np.append(-weights, -0.9 * ridge) * units
     tolerances = tol * np.append(costs, n) / units

@@ -7,31 +7,40 @@ quadratic model of a step, with :math:`W = A^{-1}`,
 
 .. math:: \mathrm{tr}((S - W) D) + \tfrac12 \mathrm{tr}(W D W D) + \eta \sum_{i \ne j} |A_{ij} + D_{ij}| ,
 
-is minimised by coordinate descent a row at a time, and by conjugate gradients where that is slow. QUIC carries ``D W``
+is minimised by coordinate descent a row at a time, and by an active-set method where that is slow. QUIC carries ``D W``
 along and walks through its columns; here the products that a run of rows needs are formed anew, ``D W[:, rows]``, which
 takes as many operations and reads memory in order, and the moves within the run are added to them, so that every
-coordinate still sees all earlier moves. A penalty on the diagonal is a diagonal added to S. Screening into components
-happens in ``graphs.lasso_components``.
+coordinate still sees all earlier moves.
+
+Where S is singular, A grows as :math:`1 / \eta` in the directions without variance. The model of a step is then as
+ill-conditioned as :math:`1 / \eta^2`, and setting to zero what has crossed it spoils the rest. Small penalties are
+therefore reached by way of larger ones: solutions of neighbouring penalties have nearly the same edges, and are nearly
+linear in :math:`1 / \eta`.
+
+A penalty on the diagonal is a diagonal added to S. Screening into components happens in ``graphs.lasso_components``.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from scipy.linalg import lapack
 
 from lgmd._typing import Array, FloatArray, IntArray
+from lgmd.linalg.lasso_kernels import (
+    conditions,
+    curvature,
+    descend,
+    gather_free,
+    off_diagonal_sum,
+    penalised_fit,
+    scatter,
+    transposed_positions,
+)
 from lgmd.linalg.tiles import reflect_upper
 
 __all__ = ["LassoPrecision", "UnboundedError", "duality_gap", "lasso_precision"]
-
-# Sums may be reordered and products fused; NaN and infinity keep their meaning.
-_FASTMATH = {"reassoc", "contract", "nsz"}
-
-# Rows whose products with D are formed together: two cache lines.
-_LANES = 16
 
 # Passes over a row before the next one: one more with every sweep over all rows, because many sweeps mean that the
 # problem is ill-conditioned, and that rows are worth solving well.
@@ -43,18 +52,36 @@ _SWEEPS = 30
 _MOST_SWEEPS = 300
 _SWEEP_OPERATIONS = 1e9
 
-# Where no sign has changed for so many sweeps, conjugate gradients finish what is slow by coordinates: a few times a
-# step at most, and only where dense products cost no more than sweeps.
-_SWEEPS_BETWEEN_LOOKS = 10
-_POLISHED_NODES = 150
-_MOST_POLISHES = 3
-_MOST_PRODUCTS = 300
+# Where sweeps are slow, what they leave is solved directly, a few times a step at most, with a dense factor over edges
+# or over pairs without one. It has no more entries than 100 nodes have pairs, and costs as much as sweeps by the square
+# of the entries over so many times the nodes.
+_SWEEPS_BETWEEN_LOOKS = 3
+_MOST_ENTRIES = 5050
+_ENTRIES_A_SWEEP = 1000.0
+_MOST_REFINEMENTS = 6
+
+# A step that takes more sweeps is hard: the next penalty is then better predicted than left to sweeps.
+_EASY_SWEEPS = 10
+
+# Edges that one direct solution drops or takes back.
+_MOST_CHANGES = 100
 
 # A step's model is minimised until what is left is this share of the residual, and less as the residual falls.
 _FORCING = 0.3
 
 # Without a start the penalty is lowered by this factor a step, from where a node has two edges on average.
 _CONTINUATION = 0.8
+
+# Below this share of the first one, penalties are solved on the way: as far as this share of the penalty, in so many
+# steps at most, and each the second share of the one before. Where few steps were enough the share is squared.
+_SOLVED_BELOW = 0.2
+_WAY_TOLERANCE = 0.1
+_MOST_WAY_STEPS = 20
+_LOWERED, _LOWERED_MOST = 0.5, 0.01
+_FEW_STEPS = 1
+
+# Steps from a start before the way by larger penalties is tried instead, if they are hard.
+_START_STEPS = 10
 
 # A share of the decrease that the model promises has to come true.
 _ARMIJO = 1e-3
@@ -133,29 +160,18 @@ def lasso_precision(
     Notes
     -----
     A step costs ``O(n^3)`` for the Cholesky factor and the inverse, in LAPACK, and ``O(n edges)`` a sweep of coordinate
-    descent. Memory: about eight n x n arrays.
+    descent. Where sweeps are slow there is also the factor over edges, or over pairs without one, whichever are fewer
+    and if they are at most 5,050. Memory: about eight n x n arrays, and 200 MB at most for that factor.
     """
     problem = _Problem.of(S, allowed)
     warm = None if start is None else _point(_masked(start, problem.allowed))
     variances = np.diag(problem.S)
     without_edges = len(variances) + float(np.log(variances).sum())
     if warm is not None and _objective(problem, warm, eta) < without_edges:
-        point, penalties = warm, []
+        point, n_iter = _from_start(problem, warm, eta, tol, max_iter)
     else:
-        point, penalties = _diagonal(variances), _continuation(problem, eta)
-    n_iter = 0
-    for penalty in penalties[:max_iter]:
-        point = _newton_step(problem, point, penalty, tol, n_sweeps=1) or point
-        n_iter += 1
-    while n_iter < max_iter:
-        moved = _newton_step(problem, point, eta, tol, n_sweeps=_SWEEPS)
-        if moved is None:
-            break
-        point = moved
-        n_iter += 1
-        if np.any(np.diag(point.A) * variances > _OVERSHOOT * (1.0 + len(S) * variances.max() / eta)):
-            raise UnboundedError
-    residual, _ = _conditions(*problem, point.A, point.W, eta)
+        point, n_iter = _from_diagonal(problem, eta, tol, max_iter)
+    residual, _ = conditions(*problem, point.A, point.W, eta)
     return LassoPrecision(point.A, point.W, point.logdet, _objective(problem, point, eta), float(residual), n_iter)
 
 
@@ -216,103 +232,277 @@ class _Point(NamedTuple):
     logdet: float
 
 
-def _newton_step(problem: _Problem, point: _Point, eta: float, tol: float, n_sweeps: int) -> _Point | None:
-    """The next point; None where the optimality conditions hold or round-off leaves nothing to gain."""
+def _from_start(problem: _Problem, start: _Point, eta: float, tol: float, max_iter: int) -> tuple[_Point, int]:
+    """Newton steps from a start, and from the diagonal where the start turns out to be too far away."""
+    first = _settled(problem, start, eta, tol, min(_START_STEPS, max_iter))
+    if first.n_iter < min(_START_STEPS, max_iter):
+        return first.point, first.n_iter
+    if not first.hard:
+        rest = _settled(problem, first.point, eta, tol, max_iter - first.n_iter)
+        return rest.point, first.n_iter + rest.n_iter
+    point, n_iter = _from_diagonal(problem, eta, tol, max_iter - first.n_iter)
+    better = min(first.point, point, key=lambda one: _objective(problem, one, eta))
+    return better, first.n_iter + n_iter
+
+
+def _from_diagonal(problem: _Problem, eta: float, tol: float, max_iter: int) -> tuple[_Point, int]:
+    """Newton steps for penalties that fall to ``eta``: one for a large penalty, as many as it takes for a small one."""
+    point = _diagonal(np.diag(problem.S))
+    penalties = _continuation(problem, eta)
+    for penalty in penalties[:max_iter]:
+        point = _newton_step(problem, point, penalty, tol, n_sweeps=1).point or point
+    n_iter = min(len(penalties), max_iter)
+    penalty = eta if not penalties else max(eta, _SOLVED_BELOW * penalties[0])
+    lowered, hard = _LOWERED, False
+    while n_iter < max_iter:
+        if penalty <= eta:
+            found = _settled(problem, point, eta, tol, max_iter - n_iter)
+            return found.point, n_iter + found.n_iter
+        enough = max(tol, _WAY_TOLERANCE * penalty * float(problem.scale.min()) ** 2)
+        found = _settled(problem, point, penalty, enough, min(_MOST_WAY_STEPS, max_iter - n_iter))
+        n_iter += found.n_iter
+        hard = hard or found.hard
+        lowered = max(lowered**2, _LOWERED_MOST) if hard and found.n_iter <= _FEW_STEPS else _LOWERED
+        following = max(eta, lowered * penalty)
+        point = _predicted(problem, found.point, penalty, following) if hard else found.point
+        penalty = following
+    return point, n_iter
+
+
+class _Settled(NamedTuple):
+    """Where some Newton steps led, and whether sweeps alone would not have gone there."""
+
+    point: _Point
+    n_iter: int
+    hard: bool
+
+
+def _settled(problem: _Problem, point: _Point, eta: float, tol: float, max_iter: int) -> _Settled:
+    """Newton steps until the optimality conditions hold, or nothing is left to gain."""
+    variances = np.diag(problem.S)
+    highest = _OVERSHOOT * (1.0 + len(variances) * float(variances.max()) / eta)
+    hard = False
+    for n_iter in range(max_iter):
+        step = _newton_step(problem, point, eta, tol, n_sweeps=_SWEEPS)
+        hard = hard or step.hard
+        if step.point is None:
+            return _Settled(point, n_iter, hard)
+        point = step.point
+        if np.any(np.diag(point.A) * variances > highest):
+            raise UnboundedError
+    return _Settled(point, max_iter, hard)
+
+
+class _Step(NamedTuple):
+    """The next point, None where the optimality conditions hold or round-off leaves nothing to gain.
+
+    ``hard`` is whether sweeps were too slow to minimise the model.
+    """
+
+    point: _Point | None
+    hard: bool
+
+
+def _newton_step(problem: _Problem, point: _Point, eta: float, tol: float, n_sweeps: int) -> _Step:
+    """One step: at most ``n_sweeps`` over the model, more of them where they are cheap, unless it is one alone."""
     S, allowed, scale = problem
     A, W, _ = point
-    residual, counts = _conditions(S, allowed, scale, A, W, eta)
+    residual, counts = conditions(S, allowed, scale, A, W, eta)
     if residual <= tol:
-        return None
+        return _Step(None, False)
     indptr = np.concatenate([[0], np.cumsum(counts)])
     indices = np.empty(indptr[-1], np.int64)
     current, gradient = np.empty(len(indices)), np.empty(len(indices))
-    _gather_free(S, allowed, A, W, eta, indptr, indices, current, gradient)
-    twins = _transposed_positions(indptr, indices)
+    gather_free(S, allowed, A, W, eta, indptr, indices, current, gradient)
+    twins = transposed_positions(indptr, indices)
     direction: FloatArray = np.zeros(len(indices))
     goal = max(min(_FORCING, residual) * residual, _FORCING * tol)
     if n_sweeps > 1:
         n_sweeps = max(n_sweeps, min(_MOST_SWEEPS, int(_SWEEP_OPERATIONS / (len(S) * len(indices)))))
-    signs, n_polishes = np.sign(current), 0
+    n_refinements, before = 0, np.inf
+    n_entries = (len(indices) + len(S)) // 2
+    n_others = len(S) * (len(S) + 1) // 2 - n_entries
+    worth = max(1.0, min(n_entries, n_others) ** 2 / (_ENTRIES_A_SWEEP * len(S)))
     for sweep in range(1, n_sweeps + 1):
         n_passes = min(_FIRST_PASSES + sweep, _MOST_PASSES)
-        left = _descend(indptr, indices, twins, current, gradient, W, eta, scale, n_passes, direction)
-        if left <= goal:
+        left = descend(indptr, indices, twins, current, gradient, W, eta, scale, n_passes, direction)
+        if left <= goal or n_refinements == _MOST_REFINEMENTS:
             break
         if sweep % _SWEEPS_BETWEEN_LOOKS == 0:
-            before, signs = signs, np.sign(current + direction)
-            if len(S) <= _POLISHED_NODES and n_polishes < _MOST_POLISHES and np.array_equal(signs, before):
-                n_polishes += 1
-                direction = _polished(problem, point, indptr, indices, direction, eta, goal)
+            # What as many sweeps as a factor costs would leave at the present rate.
+            expected = left * min(1.0, left / before) ** (worth / _SWEEPS_BETWEEN_LOOKS)
+            before = left
+            refined = _refined(problem, point, indptr, indices, direction, eta) if expected > goal else None
+            if refined is not None:
+                direction, before = refined, np.inf
+                n_refinements += 1
+    hard = n_refinements > 0 or sweep > _EASY_SWEEPS
     promised = float(gradient @ direction)
-    promised += eta * _off_diagonal_sum(indptr, indices, current + direction)
-    promised -= eta * _off_diagonal_sum(indptr, indices, current)
+    promised += eta * off_diagonal_sum(indptr, indices, current + direction)
+    promised -= eta * off_diagonal_sum(indptr, indices, current)
     value, rounding = _objective(problem, point, eta), _rounding(point)
     step = 1.0
     while step > _SHORTEST_STEP:
         trial = A.copy()
-        _scatter(indptr, indices, current + step * direction, trial)
+        scatter(indptr, indices, current + step * direction, trial)
         factor = _factor(trial)
         if factor is not None:
             logdet = _logdet(factor)
-            reached = _penalised_fit(S, trial, eta) - logdet
+            reached = penalised_fit(S, trial, eta) - logdet
             if reached <= value + _ARMIJO * step * promised + rounding:
-                return _Point(trial, _inverse(factor), logdet)
+                return _Step(_Point(trial, _inverse(factor), logdet), hard)
         step /= 2
-    return None
+    return _Step(None, hard)
 
 
-def _polished(
-    problem: _Problem,
-    point: _Point,
-    indptr: IntArray,
-    indices: IntArray,
-    direction: FloatArray,
-    eta: float,
-    goal: float,
-) -> FloatArray:
-    """A better minimiser of a step's model, with entries that are zero held at zero and signs held.
-
-    There the model is quadratic: conjugate gradients on ``W D W``, preconditioned by its inverse without the
-    restriction, ``A R A``.
-    """
-    S, _, scale = problem
+def _refined(
+    problem: _Problem, point: _Point, indptr: IntArray, indices: IntArray, direction: FloatArray, eta: float
+) -> FloatArray | None:
+    """A better minimiser of a step's model, among those with the same edges or fewer; None where that is too large."""
+    S, _, _ = problem
     A, W, _ = point
     D = np.zeros_like(A)
-    _scatter(indptr, indices, direction, D)
-    signs = np.sign(A + D)
-    free = signs != 0
-    slope = eta * signs
-    np.fill_diagonal(slope, 0.0)
+    scatter(indptr, indices, direction, D)
+    support = _Support.of(A + D, point)
+    if support is None:
+        return None
+    rows, columns, signs, values = support[:4]
 
-    def model(D: FloatArray) -> float:
-        X = A + D
+    def model(X: FloatArray) -> float:
+        D = X - A
         quadratic = 0.5 * np.vdot(D, W @ D @ W)
         return float(np.vdot(S - W, D) + quadratic + eta * (np.abs(X).sum() - np.abs(np.diag(X)).sum()))
 
-    left = np.where(free, W - S - slope - W @ D @ W, 0.0)
-    change = np.zeros_like(A)
-    search, size = np.zeros_like(A), 1.0
-    for _ in range(_MOST_PRODUCTS):
-        if np.abs(left * scale[:, None] * scale).max() <= _FORCING * goal:
+    aim = support.solve((W - S - W @ D @ W)[rows, columns] - eta * signs)
+    reached = values + aim
+    crossed = signs * reached < 0
+    X = support.matrix(np.where(crossed, 0.0, reached))
+    if crossed.any() and not model(X) < model(A + D):
+        X = support.matrix(_walk(support, aim, eta))
+    return np.asarray((X - A)[np.repeat(np.arange(len(A)), np.diff(indptr)), indices])
+
+
+def _walk(support: _Support, aim: FloatArray, eta: float) -> FloatArray:
+    """Minimise a step's model by an active-set method: entries that reach zero stay there until they gain by leaving.
+
+    The model falls with every move. Held entries are constraints, whose multipliers come from a Schur complement, so
+    that one factor serves all changes.
+    """
+    signs, values = support.signs.copy(), support.values
+    held: list[int] = []
+    responses: list[FloatArray] = []
+    for _ in range(_MOST_CHANGES):
+        target = support.values + aim
+        multipliers: FloatArray = np.zeros(len(held))
+        if held:
+            together = np.stack(responses, axis=1)
+            try:
+                multipliers = np.linalg.solve(together[held], target[held])
+            except np.linalg.LinAlgError:  # round-off: what there is to gain has been gained
+                break
+            target = target - together @ multipliers
+        change = target - values
+        change[held] = 0.0
+        shares = np.full(len(values), np.inf)
+        np.divide(-values, change, out=shares, where=signs * change < 0)
+        first = int(np.argmin(shares))
+        if shares[first] < 1.0:
+            values = values + shares[first] * change
+            values[first] = 0.0
+            held.append(first)
+            responses.append(support.solve(np.eye(1, len(values), first)[0]))
+            continue
+        values = values + change
+        # Back to where it came from, or on to the other sign: by how much the slope exceeds the penalty.
+        pull = signs[held] * multipliers
+        gain = np.maximum(pull, -pull - 2.0 * eta)
+        if not len(gain) or gain.max() <= 0:
             break
-        preconditioned = np.where(free, A @ left @ A, 0.0)
-        previous, size = size, float(np.vdot(left, preconditioned))
-        search = preconditioned + (size / previous) * search
-        product = np.where(free, W @ search @ W, 0.0)
-        step = size / float(np.vdot(search, product))
-        change += step * search
-        left -= step * product
-    before = model(D)
-    for share in (1.0, 0.5, 0.25):
-        X = _symmetric(A + D + share * change)
-        X[np.sign(X) != signs] = 0.0
-        if model(X - A) < before:
-            return np.asarray((X - A)[np.repeat(np.arange(len(A)), np.diff(indptr)), indices])
-    return direction
+        leaving = int(np.argmax(gain))
+        entry, response = held.pop(leaving), responses.pop(leaving)
+        if pull[leaving] < 0:
+            aim = aim + 2.0 * eta * signs[entry] * response
+            signs[entry] = -signs[entry]
+    return values
+
+
+def _predicted(problem: _Problem, point: _Point, eta: float, following: float) -> _Point:
+    """A point close to the solution for a smaller penalty, by its derivative with respect to ``1 / eta``."""
+    support = _Support.of(point.A, point)
+    if support is None:
+        return point
+    move = support.solve(eta * (eta / following - 1.0) * support.signs)
+    share = 1.0
+    while share > _SHORTEST_STEP:
+        reached = support.values + share * move
+        trial = _point(support.matrix(np.where(support.signs * reached < 0, 0.0, reached)))
+        if trial is not None and _objective(problem, trial, following) < _objective(problem, point, following):
+            return trial
+        share /= 2
+    return point
+
+
+class _Support(NamedTuple):
+    """The diagonal and the edges of a matrix, each once, and what solves ``(W D W)_ij = R_ij`` for D between them.
+
+    Signs are zero on the diagonal. The factor is that of the curvature between the entries. Where fewer pairs have no
+    edge, it is that of the inverse curvature between these, which R is continued to until ``D = A R A`` is zero there.
+    """
+
+    rows: IntArray
+    columns: IntArray
+    signs: FloatArray
+    values: FloatArray
+    A: FloatArray
+    others: tuple[IntArray, IntArray] | None
+    factor: FloatArray
+
+    @classmethod
+    def of(cls, X: FloatArray, point: _Point) -> _Support | None:
+        """None where a factor is too large, or round-off makes it indefinite."""
+        present = (X != 0) | np.eye(len(X), dtype=bool)
+        rows, columns = np.nonzero(np.triu(present))
+        first, second = np.nonzero(np.triu(~present))
+        others = (first, second) if len(first) < len(rows) else None
+        if others is None:
+            first, second = rows, columns
+        if len(first) > _MOST_ENTRIES:
+            return None
+        factor = np.empty((len(first), len(first)))
+        curvature(point.W if others is None else point.A, first, second, factor)
+        if len(factor):
+            factor, failed = lapack.dpotrf(factor.T, lower=0, clean=0, overwrite_a=1)
+            if failed:
+                return None
+        values = X[rows, columns]
+        signs = np.where(rows == columns, 0.0, np.sign(values))
+        return cls(rows, columns, signs, values, point.A, others, factor)
+
+    def solve(self, slopes: FloatArray) -> FloatArray:
+        """The entries of D where ``W D W`` has these."""
+        if self.others is None:
+            solution, _ = lapack.dpotrs(self.factor, slopes, lower=0)
+            return np.asarray(np.where(self.signs == 0, 2.0 * solution, solution))
+        D = self.A @ self.matrix(slopes) @ self.A
+        if len(self.factor):
+            continued, _ = lapack.dpotrs(self.factor, -D[self.others], lower=0)
+            D += self.A @ _symmetric_of(len(D), *self.others, continued) @ self.A
+        return np.asarray(D[self.rows, self.columns])
+
+    def matrix(self, values: FloatArray) -> FloatArray:
+        """The symmetric matrix with other values in the same places."""
+        return _symmetric_of(len(self.A), self.rows, self.columns, values)
+
+
+def _symmetric_of(n: int, rows: IntArray, columns: IntArray, values: FloatArray) -> FloatArray:
+    out = np.zeros((n, n))
+    out[rows, columns] = values
+    out[columns, rows] = values
+    return out
 
 
 def _objective(problem: _Problem, point: _Point, eta: float) -> float:
-    return float(_penalised_fit(problem.S, point.A, eta)) - point.logdet
+    return float(penalised_fit(problem.S, point.A, eta)) - point.logdet
 
 
 def _rounding(point: _Point) -> float:
@@ -321,7 +511,7 @@ def _rounding(point: _Point) -> float:
 
 
 def _continuation(problem: _Problem, eta: float) -> list[float]:
-    """Penalties on the way down to ``eta``: each step starts close to where it goes, and with few free entries."""
+    """Large penalties on the way to ``eta``: each step starts close to where it goes, and with few free entries."""
     n = len(problem.S)
     sizes = np.abs(_masked(problem.S, problem.allowed))
     np.fill_diagonal(sizes, 0.0)
@@ -329,9 +519,10 @@ def _continuation(problem: _Problem, eta: float) -> list[float]:
     if len(above) <= 2 * n:
         return []
     penalties = [float(np.partition(above, -2 * n)[-2 * n])]
-    while penalties[-1] * _CONTINUATION > eta:
+    last = max(eta, _SOLVED_BELOW * penalties[0])
+    while penalties[-1] * _CONTINUATION > last:
         penalties.append(penalties[-1] * _CONTINUATION)
-    return [penalty for penalty in penalties if penalty > eta / _CONTINUATION**0.25]
+    return [penalty for penalty in penalties if penalty > last / _CONTINUATION**0.25]
 
 
 def _symmetric(matrix: FloatArray) -> FloatArray:
@@ -377,182 +568,3 @@ def _inverse(factor: FloatArray) -> FloatArray:
     inverse: FloatArray = lower.T
     reflect_upper(inverse, False)
     return inverse
-
-
-@numba.njit(nogil=True, cache=True, fastmath=_FASTMATH)
-def _penalised_fit(S, A, eta):  # type: ignore[no-untyped-def]
-    """``tr(SA) + eta |A|_off``."""
-    total = 0.0
-    for i in range(len(S)):
-        fit = penalty = 0.0
-        for j in range(len(S)):
-            fit += S[i, j] * A[i, j]
-            penalty += abs(A[i, j])
-        total += fit + eta * (penalty - abs(A[i, i]))
-    return total
-
-
-@numba.njit(nogil=True, cache=True)
-def _conditions(S, allowed, scale, A, W, eta):  # type: ignore[no-untyped-def]
-    """The largest violation of an optimality condition, and how many entries of each row are free to move."""
-    n = len(S)
-    counts = np.zeros(n, np.int64)
-    worst = 0.0
-    for i in range(n):
-        for j in range(n):
-            gradient, entry = S[i, j] - W[i, j], A[i, j]
-            if i == j:
-                violation = abs(gradient)
-                counts[i] += 1
-            elif len(allowed) and not allowed[i, j]:
-                violation = 0.0
-            elif entry != 0:
-                violation = abs(gradient + (eta if entry > 0 else -eta))
-                counts[i] += 1
-            else:
-                violation = abs(gradient) - eta
-                if violation > 0:
-                    counts[i] += 1
-            worst = max(worst, violation * scale[i] * scale[j])
-    return worst, counts
-
-
-@numba.njit(nogil=True, cache=True)
-def _gather_free(S, allowed, A, W, eta, indptr, indices, current, gradient):  # type: ignore[no-untyped-def]
-    """The free entries by rows: where they are, their values in A and in ``S - W``."""
-    n = len(S)
-    for i in range(n):
-        position = indptr[i]
-        for j in range(n):
-            may_move = i == j or not len(allowed) or allowed[i, j]
-            if may_move and (i == j or A[i, j] != 0 or abs(S[i, j] - W[i, j]) > eta):
-                indices[position], current[position] = j, A[i, j]
-                gradient[position] = S[i, j] - W[i, j]
-                position += 1
-
-
-@numba.njit(nogil=True, cache=True)
-def _transposed_positions(indptr, indices):  # type: ignore[no-untyped-def]
-    """Where entry (j, i) is stored, for each stored entry (i, j) of a symmetric pattern."""
-    following = indptr[:-1].copy()
-    twins = np.empty(len(indices), np.int64)
-    for i in range(len(following)):
-        for entry in range(indptr[i], indptr[i + 1]):
-            j = indices[entry]
-            twins[entry] = following[j]
-            following[j] += 1
-    return twins
-
-
-@numba.njit(nogil=True, cache=True)
-def _off_diagonal_sum(indptr, indices, values):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(len(indptr) - 1):
-        for entry in range(indptr[i], indptr[i + 1]):
-            if indices[entry] != i:
-                total += abs(values[entry])
-    return total
-
-
-@numba.njit(nogil=True, cache=True)
-def _scatter(indptr, indices, values, matrix):  # type: ignore[no-untyped-def]
-    for i in range(len(indptr) - 1):
-        for entry in range(indptr[i], indptr[i + 1]):
-            matrix[i, indices[entry]] = values[entry]
-
-
-@numba.njit(nogil=True, cache=True, fastmath=_FASTMATH)
-def _dot(first, second):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for position in range(len(first)):
-        total += first[position] * second[position]
-    return total
-
-
-@numba.njit(nogil=True, cache=True, fastmath=_FASTMATH)
-def _multiply(indptr, indices, values, panel, product):  # type: ignore[no-untyped-def]
-    """A sparse matrix times a panel of ``_LANES`` columns."""
-    for i in range(len(indptr) - 1):
-        out = product[i]
-        for lane in range(_LANES):
-            out[lane] = 0.0
-        for entry in range(indptr[i], indptr[i + 1]):
-            value = values[entry]
-            if value != 0:
-                row = panel[indices[entry]]
-                for lane in range(_LANES):
-                    out[lane] += value * row[lane]
-
-
-@numba.njit(nogil=True, cache=True, fastmath=_FASTMATH)
-def _descend(indptr, indices, twins, current, gradient, W, eta, scale, n_passes, direction):  # type: ignore[no-untyped-def]
-    """One sweep of coordinate descent on the model of a step; returns the largest violation that it met.
-
-    ``direction`` holds D on the free entries and is changed in place.
-    """
-    n = len(indptr) - 1
-    panel, product, column = np.zeros((n, _LANES)), np.zeros((n, _LANES)), np.empty(n)
-    slope, before = np.empty(n), np.empty(n)
-    worst = 0.0
-    for first in range(0, n, _LANES):
-        width = min(_LANES, n - first)
-        for k in range(n):
-            for lane in range(width):
-                panel[k, lane] = W[k, first + lane]
-        _multiply(indptr, indices, direction, panel, product)
-        for lane in range(width):
-            i = first + lane
-            begin, size = indptr[i], indptr[i + 1] - indptr[i]
-            for k in range(n):
-                column[k] = product[k, lane]
-            for a in range(size):  # the gradient of the model: S - W + W D W
-                slope[a] = gradient[begin + a] + _dot(column, W[indices[begin + a]])
-                before[a] = direction[begin + a]
-            for _ in range(n_passes):
-                met = _descend_row(i, begin, size, indices, current, W, eta, scale, slope, direction)
-                worst = max(worst, met)
-                if met <= 0.1 * worst:
-                    break
-            for a in range(size):
-                entry = begin + a
-                move = direction[entry] - before[a]
-                if move != 0:
-                    j = indices[entry]
-                    direction[twins[entry]] = direction[entry]
-                    for other in range(_LANES):
-                        product[i, other] += move * panel[j, other]
-                    if j != i:
-                        for other in range(_LANES):
-                            product[j, other] += move * panel[i, other]
-    return worst
-
-
-@numba.njit(nogil=True, cache=True, fastmath=_FASTMATH)
-def _descend_row(i, begin, size, indices, current, W, eta, scale, slope, direction):  # type: ignore[no-untyped-def]
-    """One pass over the free entries of a row; returns the largest violation that it met."""
-    own = W[i]
-    worst = 0.0
-    for a in range(size):
-        entry = begin + a
-        j = indices[entry]
-        other = W[j]
-        if j == i:
-            curvature = own[i] * own[i]
-            move = -slope[a] / curvature
-            direction[entry] += move
-            weight = 0.5 * move
-        else:
-            curvature = own[i] * other[j] + own[j] * own[j]
-            old = current[entry] + direction[entry]
-            centre, reach = old - slope[a] / curvature, eta / curvature
-            new = centre - reach if centre > reach else (centre + reach if centre < -reach else 0.0)
-            move = new - old
-            direction[entry] = new - current[entry]  # so that a zero is reached exactly
-            weight = move
-        if move != 0:
-            worst = max(worst, abs(move) * curvature * scale[i] * scale[j])
-            along, across = weight * own[i], weight * own[j]
-            for b in range(size):
-                k = indices[begin + b]
-                slope[b] += along * other[k] + across * own[k]
-    return worst

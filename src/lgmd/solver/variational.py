@@ -138,12 +138,17 @@ class VariationalInference:
     def posterior(self, state: VariationalState, new_row_variance: float) -> TablePosterior:
         """What a run leaves behind: rows that a graph couples get the covariances that they have jointly."""
         samples, features, noise = state.samples, state.features, state.noise
-        of_samples = prepare_posterior(self.sample_half(state.sample_graph)).joint(samples, features, noise)
-        of_features = prepare_posterior(self.feature_half(state.feature_graph)).joint(features, samples, noise.T)
+        of_samples = prepare_posterior(self.sample_half(state.sample_graph)).joint(
+            samples, features, noise, for_draws=True
+        )
+        of_features = prepare_posterior(self.feature_half(state.feature_graph)).joint(
+            features, samples, noise.T, for_draws=True
+        )
         state = replace(
             state,
             samples=replace(samples, covariance=of_samples.covariance),
             features=replace(features, covariance=of_features.covariance),
+            noise=self.noise.for_new_observations(noise, self.data),
         )
         return state.posterior(new_row_variance)
 

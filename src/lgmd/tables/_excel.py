@@ -62,9 +62,9 @@ def read_excel(options: Options) -> Table:
     grid = parse_grid(source, Cells(options.missing), options.header, options.row_names)
     if not len(grid.values):
         raise TableError(f"{place} has a header and no rows below it. Pass header=False if these are numbers.")
-    first = rows[0][1][_first_used(rows)]
-    warn_of_guess(grid.ids, first, options.path)
-    named = [cells[line - 1][_first_used(rows)] for line, _ in rows[grid.column_names is not None :]]
+    first = _first_used(rows)
+    warn_of_guess(grid.ids, rows[0][1][first], options.path)
+    named = [cells[line - 1][first] for line, _ in rows[grid.column_names is not None :]]
     integer_names = grid.row_names is not None and all(type(cell) is int for cell in named)
     form = Form("xlsx", integers=grid.integers, integer_names=(integer_names, False), sheet=title)
     return Table(grid.values, as_names(grid.row_names), as_names(grid.column_names), grid.corner, options.path, form)
@@ -111,7 +111,7 @@ def _filled(rows: list[list[str]]) -> list[Row]:
 def _cut(rows: list[Row]) -> list[Row]:
     """The rows without empty columns around the filled ones."""
     used = [position for position in range(len(rows[0][1])) if any(row[position].strip() for _, row in rows)]
-    return [(line, row[_first_used(rows) : used[-1] + 1]) for line, row in rows]
+    return [(line, row[used[0] : used[-1] + 1]) for line, row in rows]
 
 
 def _first_used(rows: list[Row]) -> int:

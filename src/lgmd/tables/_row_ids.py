@@ -4,9 +4,9 @@ Whether whole numbers in the first column name the rows, as ids do, or are data 
 Only numbers that are all there and all differ come here. In this order:
 
 1. a header that speaks of ids (``station``, ``cell_id``, ``userId``, ``Unnamed: 0``) makes them names;
-2. so does counting: 0, 1, 2, ... or 1, 2, 3, ...;
-3. numbers at least ten times as large as anything beside them are probably names, and the user is told;
-4. numbers that rise from row to row where no other column does are probably data, and the user is told;
+2. numbers that count, 0, 1, 2, ... or 1, 2, 3, ..., are probably names, and the user is told;
+3. so are those that rise from row to row and are at least ten times as large as anything beside them;
+4. numbers that only rise, where no other column does, or only are that large, are probably data, and the user is told;
 5. all others are data.
 
 Rules 2 to 4 want three rows and two other columns: in less, small numbers look like anything. Rules 1 to 3 hold for the
@@ -77,10 +77,12 @@ def judge_ids(header: str, numbers: FloatArray, others: Callable[[], FloatArray]
     if beside.shape[1] < _FEWEST_COLUMNS:
         return Ids.DATA
     if numbers[0] in (0, 1) and np.all(np.diff(numbers) == 1):
-        return Ids.NAMES
-    if numbers.min() > _FAR * np.max(np.abs(beside), initial=0.0, where=~np.isnan(beside)):
         return Ids.PROBABLY_NAMES
-    if _rises(numbers) and not any(map(_rises, beside.T)):
+    rises = _rises(numbers)
+    is_far = bool(numbers.min() > _FAR * np.max(np.abs(beside), initial=0.0, where=~np.isnan(beside)))
+    if rises and is_far:
+        return Ids.PROBABLY_NAMES
+    if is_far or (rises and not any(map(_rises, beside.T))):
         return Ids.PROBABLY_DATA
     return Ids.DATA
 
@@ -89,13 +91,15 @@ def warn_of_guess(ids: Ids, header: str, path: Path) -> None:
     """Tell the user what was taken for what, where it could have been otherwise."""
     if ids is Ids.PROBABLY_NAMES:
         message = (
-            f"{path}: the first column, {header!r}, is taken for row names, since its whole numbers all differ and lie "
-            "far above those beside them. Pass row_names=False if they are data, row_names=True if they are names."
+            f"{path}: the first column, {header!r}, is taken for row names, since its whole numbers count the rows, or "
+            "rise from row to row far above those beside them. Pass row_names=False if they are data, row_names=True "
+            "if they are names."
         )
     elif ids is Ids.PROBABLY_DATA:
         message = (
-            f"{path}: the first column, {header!r}, is taken for data, although its whole numbers all differ and rise "
-            "from row to row, as ids do. Pass row_names=True if they are names, row_names=False if they are data."
+            f"{path}: the first column, {header!r}, is taken for data, although its whole numbers all differ, and rise "
+            "from row to row or lie far above those beside them, as ids do. Pass row_names=True if they are names, "
+            "row_names=False if they are data."
         )
     else:
         return

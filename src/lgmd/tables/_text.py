@@ -66,11 +66,13 @@ def _fast(file: TextFile, delimiter: str, head: list[Row], cells: Cells, options
     if len(rows) < 2:
         return None
     first, width = rows[0], len(rows[1])
+    if any(len(row) != width for row in rows[1:]):
+        return None
     flags = (options.header, options.row_names)
     layout = find_layout(
         first, [row[0] for row in rows[1:]], width, cells, lambda: known_numbers(rows[1:], cells), *flags
     )
-    if len(first) + layout.cornerless != width or any(len(row) != width for row in rows[1:]) or width <= layout.names:
+    if len(first) + layout.cornerless != width or width <= layout.names:
         return None
     skip = head[layout.header][0] - 1
     found = fast_grid(file, delimiter, width, skip, layout.names, options.missing)
