@@ -14,6 +14,10 @@ from lgmd import LGMD, datasets
 FAMILIES = ("chain", "blocks", "geometric")
 THIN = (0.5, 0.6, 0.7, 0.8)
 
+# Shapes of tables whose columns differ in noise, from the first to the second standard deviation.
+UNEQUAL = ((60, 40), (300, 100))
+QUIETEST, LOUDEST = 0.05, 2.0
+
 
 def judge_netflix(ratings: np.ndarray, seed: int) -> Verdict:
     """A fifth of the ratings is hidden."""
@@ -38,8 +42,34 @@ def judge_thin(missing: float, seed: int) -> Verdict:
     return judge(LGMD(), data.observed, rows, columns, data.noisy[rows, columns])
 
 
+def unequal_coverage(shape: tuple[int, int], noise: str, seed: int) -> list[float]:
+    """Shares inside the 90 % bars: of all hidden entries, and of those in the quietest and the loudest third."""
+    rng = np.random.default_rng(seed)
+    truth = rng.standard_normal((shape[0], 3)) @ rng.standard_normal((3, shape[1]))
+    spread = rng.permutation(np.geomspace(QUIETEST, LOUDEST, shape[1]))
+    values = truth + spread * rng.standard_normal(shape)
+    hidden = rng.random(shape) < 0.4
+    model = LGMD(8, noise=noise, sample_graph="none", feature_graph="none").fit(np.where(hidden, np.nan, values))
+    mean, std = model.reconstruct(return_std=True)
+    inside = np.abs(values - mean) < 1.645 * std
+    low, high = np.quantile(spread, [1 / 3, 2 / 3])
+    parts = (hidden, hidden & (spread <= low), hidden & (spread >= high))
+    return [float(inside[part].mean()) for part in parts]
+
+
+def unequal_lines(n_repeats: int) -> list[str]:
+    lines = ["", "| table | noise | all | quietest third | loudest third |", "|---|---|---|---|---|"]
+    for shape in UNEQUAL:
+        for noise in ("homoscedastic", "features"):
+            found = np.mean([unequal_coverage(shape, noise, seed) for seed in fresh(n_repeats)], axis=0)
+            shares = " | ".join(percent(share, 1) for share in found)
+            say(f"{shape}, {noise}: {shares}")
+            lines.append(f"| {shape[0]} x {shape[1]}, rank 3 | `{noise}` | {shares} |")
+    return lines
+
+
 def main(n_repeats: int = 5) -> list[str]:
-    """Measure and return the lines of a table."""
+    """Measure and return the lines of two tables."""
     lines = ["| table | hidden | RMSE | inside the 90 % bars | fit |", "|---|---|---|---|---|"]
 
     def add(name: str, hidden: str, verdicts: list[Verdict]) -> None:
@@ -58,7 +88,7 @@ def main(n_repeats: int = 5) -> list[str]:
     for missing in THIN:
         verdicts = [judge_thin(missing, seed) for seed in fresh(n_repeats)]
         add("independent, 100 x 100, rank 20", percent(missing), verdicts)
-    return lines
+    return lines + unequal_lines(n_repeats)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ CASES = {
     "... entries are infinity": lambda: LGMD(2).fit(with_value(np.inf, 3, 1)),
     "... entries are stored more": twice_in_one_place,
     "Found array with ... sample(s)": lambda: LGMD(1).fit([[1.0, 2.0, 3.0]]),
-    "n_components=...": lambda: LGMD(20).fit(Y),
+    "n_components=...": lambda: LGMD(9).fit(Y),
     "X has ... features": lambda: quick().transform(Y[:, :4]),
     "rows must be between": lambda: quick().predict(20, 0),
     "..., line ..., column": lambda: read("name,a,b\nx,1,2\ny,1,oops\n"),

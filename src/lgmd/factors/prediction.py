@@ -136,6 +136,11 @@ class TablePosterior:
             "noise of rows": (self.noise.samples.shape, (n,)),
             "noise of columns": (self.noise.features.shape, (p,)),
         }
+        for name, spread, length in (
+            ("rows", self.noise.sample_spread, n),
+            ("columns", self.noise.feature_spread, p),
+        ):
+            out[f"spread of the noise of {name}"] = (spread.shape, (1,) if spread.shape == (1,) else (length,))
         for name, side, length in (("rows", self.samples, n), ("columns", self.features, p)):
             out[f"posterior of {name}"] = (side.mean.shape, (length, k + 1))
             out[f"prior variance of {name}"] = (side.prior_variance.shape, (k,))

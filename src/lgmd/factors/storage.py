@@ -64,7 +64,7 @@ def unpack_posterior(values: dict[str, Any], name: str, arrays: dict[str, Array]
 
 def pack_noise(noise: Noise, name: str, arrays: dict[str, Array], *, weights: bool) -> dict[str, Any]:
     """JSON values; arrays go beside them. The weights of the entries only where a run is to go on with them."""
-    for key in ("samples", "features", *_SPREADS):
+    for key in ("samples", "features", *(() if noise.prior is None else _SPREADS)):
         arrays[f"{name}.{key}"] = getattr(noise, key)
     if weights:
         arrays[f"{name}.weights"], arrays[f"{name}.other_weights"] = noise.weights, noise.other_weights
@@ -83,11 +83,12 @@ def unpack_noise(values: dict[str, Any], name: str, arrays: dict[str, Array]) ->
     degrees = float("inf") if values["degrees"] is None else values["degrees"]
     tails = Tails(degrees, **{key: values[key] for key in ("gross_share", "gross_variance") if key in values})
     weights: dict[str, Any] = {
-        key: arrays[f"{name}.{key}"] for key in ("weights", "other_weights", *_SPREADS) if f"{name}.{key}" in arrays
+        key: arrays[f"{name}.{key}"] for key in ("weights", "other_weights") if f"{name}.{key}" in arrays
     }
     beliefs: dict[str, Any] = {key: values[key] for key in ("optimism", "unexplained")}
     if values.get("prior") is not None:
         beliefs["prior"] = VariancePrior(**values["prior"])
+        beliefs |= {key: arrays[f"{name}.{key}"] for key in _SPREADS}
     return Noise(arrays[f"{name}.samples"], arrays[f"{name}.features"], tails, **beliefs, **weights)
 
 
