@@ -207,32 +207,18 @@ def _worth_it(gains: Gains, judged: Sides, numbers: range, together: Together) -
 
 
 def _harmless(gains: Gains, judged: Sides, numbers: range) -> Sides:
-    """Sides whose graphs do not raise errors beyond doubt; the worse one goes first, since both may mean the same."""
-    while any(judged):
-        leads = [_lead_of(side, gains, judged, numbers) if judged[side] else np.inf for side in (0, 1)]
-        worse = int(np.argmin(leads))
-        if leads[worse] > _HARMLESS:
-            break
-        judged = _without(judged, worse)
-    return judged
-
-
-def _lead_of(side: int, gains: Gains, sides: Sides, numbers: range) -> float:
-    """What the graph of a side gains beside that of the other if that is there too, in standard errors.
+    """Sides whose graphs do not raise errors beyond doubt, beside that of the other side if it is judged too.
 
     Parts count alike: short runs may end in different optima, and one part would outweigh all others.
     """
-    rest = _without(sides, side)
+    leads = [0.0, 0.0]
     for parts in numbers:
-        each = zip(gains(sides, parts), gains(rest, parts), strict=True)
-        lead = sum(_lead(with_it - without) for with_it, without in each) / math.sqrt(parts)
-        if abs(lead) > _CLEAR:
+        for side, rest in enumerate(((False, judged[1]), (judged[0], False))):
+            each = zip(gains(judged, parts), gains(rest, parts), strict=True)
+            leads[side] = sum(_lead(with_it - without) for with_it, without in each) / math.sqrt(parts)
+        if all(abs(lead) > _CLEAR for lead, is_judged in zip(leads, judged, strict=True) if is_judged):
             break
-    return lead
-
-
-def _without(sides: Sides, side: int) -> Sides:
-    return sides[0] and side != 0, sides[1] and side != 1
+    return judged[0] and leads[0] > _HARMLESS, judged[1] and leads[1] > _HARMLESS
 
 
 def _mean(parts: list[FloatArray]) -> FloatArray:
