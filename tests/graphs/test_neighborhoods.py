@@ -105,7 +105,7 @@ def test_opposite_rows_are_near_by_size_and_joined_by_a_negative_edge():
     X = np.array([[1.0, 0.0, 0.1], [-1.0, 0.1, 0.0], [0.0, 0.1, 1.0], [0.05, 0.0, 1.0]])
     found = everything(X, True, most=1)
     assert as_dict(found).keys() == {(0, 1), (2, 3)}
-    graph = found.graph(found.chosen(1, only_certain=False))
+    graph = found.graph(found.near(1))
     np.testing.assert_array_equal(graph.weights, [-1.0, 1.0])
     assert (0, 1) not in as_dict(everything(X, False, most=3))
 
@@ -125,13 +125,57 @@ def test_length_does_not_matter(rng):
     assert_same(everything(X * 10 ** rng.uniform(-6, 6, (40, 1)), True), by_brute_force(X, 5, True))
 
 
-def test_chosen_are_those_of_low_rank_and_where_asked_only_certain_ones(rng):
+def test_near_are_those_of_low_rank_and_certainly_so_those_that_pass_the_test(rng):
     found = everything(in_blocks(60, 12, rng), most=8)
     assert 0 < found.certain.sum() < len(found.rows)
     for size in (1, 3, 8):
-        np.testing.assert_array_equal(found.chosen(size, only_certain=False), found.ranks < size)
-        np.testing.assert_array_equal(found.chosen(size, only_certain=True), (found.ranks < size) & found.certain)
+        np.testing.assert_array_equal(found.near(size), found.ranks < size)
+        np.testing.assert_array_equal(found.certainly_near(size), (found.ranks < size) & found.certain)
     assert len(found.graph(found.certain)) == found.certain.sum()
+
+
+# Who shares neighbours
+
+
+def shared_by_brute_force(X, size, absolute):
+    """How many of the nearest of two rows are the same, with signs, the slow way."""
+    n, cosines = len(X), all_cosines(X)
+    scores = np.abs(cosines) if absolute else cosines.copy()
+    np.fill_diagonal(scores, -np.inf)
+    nearest = []
+    for i in range(n):
+        those = np.argsort(-scores[i], kind="stable")[:size].tolist()
+        nearest.append({i: 1.0} | {j: np.sign(cosines[i, j]) for j in those if absolute or cosines[i, j] > 0})
+    return np.array(
+        [[sum(ours[m] * theirs[m] for m in ours.keys() & theirs.keys()) for theirs in nearest] for ours in nearest]
+    )
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+@pytest.mark.parametrize(("size", "fewest"), [(2, 2), (3, 2), (5, 3), (8, 5)])
+def test_rows_that_share_half_of_their_nearest_are_those_of_a_full_count(rng, size, fewest, absolute):
+    X = in_blocks(60, 12, rng) * rng.choice([-1.0, 1.0], (60, 1))
+    found = everything(X, absolute, most=16)
+    shared = shared_by_brute_force(X, size, absolute)[found.rows, found.columns] * np.sign(found.cosines)
+    np.testing.assert_array_equal(found.sharing(size), shared >= fewest)
+    assert 0 < found.sharing(size).sum() < len(found.rows)
+
+
+def test_edges_between_rows_that_share_neighbours_are_more_often_true_and_miss_fewer():
+    right, found_of = {"near": [], "sharing": []}, {"near": [], "sharing": []}
+    for seed in range(20):
+        found = everything(in_blocks(70, 12, np.random.default_rng(seed), size=7, shared=0.6), most=16)
+        together = found.rows // 7 == found.columns // 7
+        for rule in right:
+            chosen = getattr(found, rule)(5)
+            right[rule].append(together[chosen].mean())
+            found_of[rule].append(together[chosen].sum() / (10 * 21))
+    assert np.mean(right["sharing"]) > np.mean(right["near"]) + 0.05
+    assert np.mean(found_of["sharing"]) > np.mean(found_of["near"])
+
+
+def test_where_nobody_is_near_nobody_shares_a_neighbour():
+    assert not everything(np.zeros((20, 4))).sharing(3).any()
 
 
 # How surely
@@ -293,7 +337,7 @@ def test_agreement_is_the_mean_correlation_of_the_ends(rng):
     X = rng.standard_normal((200, 12))
     X -= X.mean(axis=0)
     found, held = everything(X, True, most=3), np.array([1, 5, 6])
-    chosen = found.chosen(2, only_certain=False)
+    chosen = found.near(2)
     agreement = found.agreement(chosen, FactorMoments(X), held)
     one, other = X[found.rows[chosen]][:, held], X[found.columns[chosen]][:, held]
     squares = (np.sum(one**2) + np.sum(other**2)) / 2
@@ -325,7 +369,7 @@ def test_neighbours_agree_more_where_they_were_found_than_elsewhere():
     X -= X.mean(axis=0)
     seen, held = np.arange(15), np.arange(15, 20)
     found = search(X, most=3).among(seen, True)
-    chosen = found.chosen(3, only_certain=False)
+    chosen = found.near(3)
     assert found.agreement(chosen, FactorMoments(X), seen).correlation > 0.5
     # About 450 edges and 5 columns: a standard error of 0.02.
     assert abs(found.agreement(chosen, FactorMoments(X), held).correlation) < 0.08
@@ -335,7 +379,7 @@ def test_posterior_variance_lowers_the_agreement(rng):
     X = in_blocks(60, 10, rng)
     X -= X.mean(axis=0)
     found, held = everything(X), np.arange(4)
-    chosen = found.chosen(3, only_certain=False)
+    chosen = found.near(3)
     certain = found.agreement(chosen, FactorMoments(X), held)
     unsure = found.agreement(chosen, FactorMoments(X, variance=np.full(60, 10.0)), held)
     # A variance of 10 over ten columns is one a column.

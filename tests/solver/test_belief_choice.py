@@ -63,17 +63,17 @@ def test_few_entries_cannot_tell_less_noise_from_luck():
     ],
 )
 def test_a_lead_counts_in_standard_errors(gains, is_chosen, n_asked):
-    """Of a belief in less noise, as two parts of 400 entries see it."""
+    """Of a belief in less noise, as two parts of 500 entries see it."""
     asked = []
 
     def trial(belief, part):
         if belief != MORE_SO:
-            return Trial(np.full(400, 2.0 if belief == "bold" else 1.0), lambda: 0.3, 20, 0)
+            return Trial(np.full(500, 2.0 if belief == "bold" else 1.0), lambda: 0.3, 20, 0)
         asked.append(part)
-        signs = np.resize([1.0, -1.0], 400)
-        return Trial(1.0 - 0.1 * (signs + gains[part] / 20), lambda: 0.3, 20, 0)
+        signs = np.resize([1.0, -1.0], 500)
+        return Trial(1.0 - 0.1 * (signs + gains[part] / np.sqrt(500)), lambda: 0.3, 20, 0)
 
-    found = better_shared(trial, "bold", 8000, may_doubt_noise=True)
+    found = better_shared(trial, "bold", 10_000, may_doubt_noise=True)
     assert (found.optimism == MORE_SO.optimism) == is_chosen
     assert len(set(asked)) == n_asked
 

@@ -16,21 +16,23 @@ def table(family, seed, **settings):
     )
 
 
-def true_share(true, found):
-    """Of the found edges, how many are true."""
+def shares(true, found):
+    """Of the true edges, how many are found, and of the found edges, how many are true."""
     pairs = [set(zip(*scipy.sparse.triu(graph, k=1).nonzero(), strict=True)) for graph in (true, found)]
-    return len(pairs[0] & pairs[1]) / len(pairs[1])
+    both = len(pairs[0] & pairs[1])
+    return both / len(pairs[0]), both / len(pairs[1])
 
 
-def test_more_of_what_is_found_is_true():
-    shares, errors = [], []
+def test_more_of_what_is_true_is_found():
+    found, errors = [], []
     for seed in range(3):
         data = table("blocks", seed, noise=0.5)
         models = [LGMD(20, graph_updates=updates).fit(data.noisy) for updates in (1, 2)]
-        shares.append([true_share(data.sample_precision, model.sample_graph_) for model in models])
+        found.append([shares(data.sample_precision, model.sample_graph_) for model in models])
         errors.append([rmse(data.truth, model.reconstruct()) for model in models])
-    once, again = np.mean(shares, axis=0)
-    assert again > once + 0.05
+    once, again = np.mean(found, axis=0)
+    assert again[0] > once[0] + 0.03
+    assert again[1] > max(once[1] - 0.02, 0.9)
     # Errors fall by less than half a per cent here: it is the graph that gains.
     assert np.mean(errors, axis=0)[1] < 1.002 * np.mean(errors, axis=0)[0]
 

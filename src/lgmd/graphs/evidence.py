@@ -8,6 +8,7 @@ looked where they were found.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -35,6 +36,9 @@ __all__ = ["EvidenceGraph"]
 # Neighbours of a row that are considered.
 _NEIGHBORS = (1, 2, 3, 5, 8)
 
+# Of fewer, half is next to none.
+_FEWEST_TO_SHARE = 3
+
 # Parts of the columns, each of which judges what was found in the others; fewer, and some rows only, where rows are
 # many.
 _PARTS, _PARTS_OF_MANY, _SOME_ROWS = 10, 5, 1000
@@ -53,10 +57,22 @@ _GROWTH = 1.5
 _MOST_UNPROVEN = 500
 
 
-class _Finding(NamedTuple):
-    """A graph, how rough columns are thought to be over it, and what its best strength explains of one, in nats.
+class _Kind(NamedTuple):
+    """Which pairs are edges: by a rule, of so many nearest rows of each row."""
 
-    ``held_out`` is how rough columns are in which its edges were not found.
+    rule: Callable[[Neighborhoods, int], Array]
+    n_neighbors: int
+
+    def of(self, found: Neighborhoods) -> Array:
+        """Which of the pairs found, (m,)."""
+        return self.rule(found, self.n_neighbors)
+
+
+class _Finding(NamedTuple):
+    """A graph, how rough columns are thought to be over it, its best strength, and what it explains, in nats a column.
+
+    ``held_out`` is how rough columns are in which its edges were not found. ``gain`` counts what is explained of those
+    more than ``roughness`` does: edges that were found by chance explain nothing there.
     """
 
     graph: WeightedGraph
@@ -86,17 +102,20 @@ class EvidenceGraph(GraphLearner):
     r"""The graph that the factor shows, with a strength that is learned; no edge where it shows none.
 
     Edges join each row to its nearest in the correlation of the factor's columns. Sets of edges compete: the nearest
-    1, 2, 3, 5 or 8 rows of each row, by correlation or by its size, all of them or only the pairs that pass
-    Benjamini and Hochberg's test at ``fdr`` on their own. Neighbours found in nine tenths of the columns must be alike
-    in the last tenth too, with a correlation of at least 0.12 and three standard errors; otherwise the graph stays
-    empty. Where columns are few, a set can pass this test though none of its edges is certain on its own.
+    1, 2, 3, 5 or 8 rows of each row, by correlation or by its size, all of them, only the pairs that pass
+    Benjamini and Hochberg's test at ``fdr`` on their own, or those that have half of their nearest in common. A
+    correlation of few columns says little, but where two rows are alike, so are their neighbours: of edges between rows
+    that share neighbours more are true, and more of the true ones are among them. Neighbours found in nine tenths of
+    the columns must be alike in the last tenth too, with a correlation of at least 0.12 and three standard errors;
+    otherwise the graph stays empty. Where columns are few, a set can pass this test though none of its edges is certain
+    on its own.
 
     The precision is :math:`a I + b L`, scaled so that all rows have unit variance, with L the Laplacian of the edges.
     An edge between rows that are opposite has a negative sign and adds :math:`(x_i + x_j)^2`, so that any strength is
     positive definite. The ratio ``b / a`` has the largest likelihood if neighbours are as alike as the columns say in
     which they were found, which flatter them, less a third of the way to those that were held out, in which the
-    factor's uncertainty hides some of it; errors change little with it. Of the sets that pass, the one that explains
-    most stays.
+    factor's uncertainty hides some of it; errors change little with it. Of the sets that pass, the one stays that
+    explains most of columns two thirds of the way to those that were held out.
 
     Where edges are found, they are looked for once more in the factors that they have shaped, if these have error
     bars: which rows are neighbours is better known then. Their strength may grow by half.
@@ -112,7 +131,7 @@ class EvidenceGraph(GraphLearner):
     fdr : float, default=0.1
         Share of false edges that is accepted among pairs that are tested one by one.
     neighbors : int or "auto", default="auto"
-        Nearest rows to which a row is joined.
+        Nearest rows to which a row is joined; whether rows share neighbours is then not asked.
     candidates : sparse matrix, array-like or callable, default=None
         Which edges may exist, see :mod:`lgmd.graphs.candidates`; all by default.
     prior : array-like or sparse matrix of shape (n, n), default=None
@@ -210,17 +229,23 @@ class EvidenceGraph(GraphLearner):
         allowed = candidate_pairs(self.candidates, n)
         if not sizes or (allowed is not None and not len(allowed[0])) or moments.n_directions < _FEWEST:
             return None
-        search = NeighborhoodSearch(moments, max(sizes), self.fdr, allowed)
         many = allowed is None and n > ALL_ROWS
+        rules = (Neighborhoods.certainly_near,) if many else (Neighborhoods.certainly_near, Neighborhoods.near)
+        kinds = [_Kind(rule, size) for size in sizes for rule in rules]
+        most = max(sizes)
+        if self.neighbors == "auto" and not many:
+            kinds += [_Kind(Neighborhoods.sharing, size) for size in sizes if size >= _FEWEST_TO_SHARE]
+            # Rows that share neighbours need not be among each other's nearest.
+            most = min(2 * most, n - 1)
+        search = NeighborhoodSearch(moments, most, self.fdr, allowed)
         findings = []
         for absolute in (True,) if many else (False, True):
             everything = search.among(np.arange(k), absolute)
             if not len(everything.rows) or (many and not everything.certain.any()):
                 continue
-            kinds = [(size, certain) for size in sizes for certain in ((True,) if many else (True, False))]
             for kind, held_out in _judged(search, everything, kinds, absolute, many).items():
-                findings.append(_finding(moments, everything, everything.chosen(*kind), held_out))
-        real = [finding for finding in findings if finding is not None and finding.gain > 0]
+                findings.append(_finding(moments, everything, kind.of(everything), held_out))
+        real = [finding for finding in findings if finding is not None and finding.ratio > 0]
         return max(real, key=lambda finding: finding.gain, default=None)
 
 
@@ -271,10 +296,10 @@ def _together(
 def _judged(
     search: NeighborhoodSearch,
     everything: Neighborhoods,
-    kinds: list[tuple[int, bool]],
+    kinds: list[_Kind],
     absolute: bool,
     many: bool,
-) -> dict[tuple[int, bool], Agreement]:
+) -> dict[_Kind, Agreement]:
     """How alike neighbours of each kind are in columns other than those in which they were found."""
     n, k = search.moments.mean.shape
     rng = np.random.default_rng(0)
@@ -287,7 +312,7 @@ def _judged(
         rest = np.setdiff1d(order, held)
         found = search.of_some(rest, absolute, some, p_limit) if many else search.among(rest, absolute)
         for kind in kinds:
-            judged[kind] += found.agreement(found.chosen(*kind), search.moments, held)
+            judged[kind] += found.agreement(kind.of(found), search.moments, held)
     return {kind: replace(agreement, n_edges=agreement.n_edges / n_parts) for kind, agreement in judged.items()}
 
 
@@ -300,12 +325,15 @@ def _finding(moments: FactorMoments, everything: Neighborhoods, chosen: Array, h
     if not chosen.any() or held_out.correlation < max(_WEAKEST, _DEVIATIONS * error):
         return None
     graph = everything.graph(chosen)
+    values = graph.spectrum(rough=True)
     inside = everything.agreement(chosen, moments, np.arange(k))
-    # Of factors without error bars nothing is hidden, and only the flattery is left.
-    alike = held_out.correlation
-    if moments.variance is not None:
-        alike = (alike + 2 * inside.correlation) / 3
     size = 2 * inside.squares / float(moments.squares().sum())
-    roughness, values = (1 - alike) * size, graph.spectrum(rough=True)
-    ratio, gain = best_ratio(n, values, roughness)
-    return _Finding(graph, values, roughness, (1 - held_out.correlation) * size, ratio, gain)
+
+    def roughness(share_of_inside: float) -> float:
+        return (1 - held_out.correlation - share_of_inside * (inside.correlation - held_out.correlation)) * size
+
+    # Of factors without error bars nothing is hidden, and only the flattery is left.
+    rough = roughness(0.0 if moments.variance is None else 2 / 3)
+    ratio, _ = best_ratio(n, values, rough)
+    _, gain = best_ratio(n, values, roughness(1 / 3))
+    return _Finding(graph, values, rough, roughness(0.0), ratio, gain)

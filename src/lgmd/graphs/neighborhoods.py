@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.stats
@@ -11,7 +12,7 @@ from lgmd._typing import Array, FloatArray, IntArray
 from lgmd.graphs.base import FactorMoments
 from lgmd.graphs.strength import WeightedGraph
 from lgmd.linalg.nearest_vectors import nearest_vectors
-from lgmd.linalg.neighbors import ranked_pairs
+from lgmd.linalg.neighbors import ranked_pairs, shared_neighbors
 from lgmd.linalg.pairs import TooManyPairsError, pair_products, pairs_above
 
 __all__ = ["ALL_ROWS", "Agreement", "NeighborhoodSearch", "Neighborhoods", "equal_columns"]
@@ -61,8 +62,9 @@ class Neighborhoods:
         Each pair once, ``rows < columns``.
     cosines : ndarray of shape (m,)
         Of the angles between the two rows.
-    ranks : ndarray of int, shape (m,)
-        How many rows are nearer to one end than the other end is, whichever end has fewer.
+    ranks_of_ends : ndarray of int, shape (m, 2)
+        How many rows are nearer to ``columns`` than ``rows`` is, and to ``rows`` than ``columns`` is; n where an end is
+        not among those that were kept for the other.
     p_values : ndarray of shape (m,)
         Of rows that have nothing to do with each other.
     certain : ndarray of bool, shape (m,)
@@ -73,14 +75,43 @@ class Neighborhoods:
     rows: IntArray
     columns: IntArray
     cosines: FloatArray
-    ranks: IntArray
+    ranks_of_ends: IntArray
     p_values: FloatArray
     certain: Array
 
-    def chosen(self, n_neighbors: int, only_certain: bool) -> Array:
+    @property
+    def ranks(self) -> IntArray:
+        """How many rows are nearer to one end than the other end is, whichever end has fewer, (m,)."""
+        return np.asarray(self.ranks_of_ends.min(axis=1))
+
+    def near(self, n_neighbors: int) -> Array:
         """Which pairs are among so many nearest, (m,)."""
-        near = self.ranks < n_neighbors
-        return near & self.certain if only_certain else near
+        return np.asarray(self.ranks < n_neighbors)
+
+    def certainly_near(self, n_neighbors: int) -> Array:
+        """The same of pairs that pass the false discovery rate, (m,)."""
+        return self.near(n_neighbors) & self.certain
+
+    def sharing(self, n_neighbors: int) -> Array:
+        """Which pairs have half of their so many nearest in common, each row being its own nearest, (m,).
+
+        What a pair's cosine says is seconded by all of their neighbours. A neighbour that is opposite to one end counts
+        for opposite ends.
+        """
+        most = min(n_neighbors, self._nearest.shape[1])
+        shared = shared_neighbors(self._nearest, most, self.rows, self.columns)
+        return np.asarray(np.sign(self.cosines) * shared >= (n_neighbors + 1) / 2)
+
+    @cached_property
+    def _nearest(self) -> IntArray:
+        """The nearest of each row, counted from one and negative for opposite rows, 0 where there are no more."""
+        kept = self.ranks_of_ends < self.n
+        nearest = np.zeros((self.n, int(self.ranks_of_ends[kept].max(initial=-1)) + 1), dtype=np.int64)
+        ends = (self.columns, self.rows)
+        for own, other, ranks, is_kept in zip(ends, ends[::-1], self.ranks_of_ends.T, kept.T, strict=True):
+            signed = np.where(self.cosines < 0, -1, 1) * (other + 1)
+            nearest[own[is_kept], ranks[is_kept]] = signed[is_kept]
+        return nearest
 
     def graph(self, chosen: Array) -> WeightedGraph:
         """The pairs as edges of weight one, with the sign of the cosine."""
@@ -149,18 +180,16 @@ class NeighborhoodSearch:
         vectors, sample_size = _unit_rows(self.moments, columns)
         own, other, ranks = _nearest(vectors, self.most, absolute, rows)
         found = self._assembled(vectors, sample_size, own, other, ranks, absolute)
-        return Neighborhoods(
-            found.n, found.rows, found.columns, found.cosines, found.ranks, found.p_values, found.p_values <= p_limit
-        )
+        return replace(found, certain=found.p_values <= p_limit)
 
     def _assembled(
         self, vectors: FloatArray, sample_size: float, own: IntArray, other: IntArray, ranks: IntArray, absolute: bool
     ) -> Neighborhoods:
         n = len(vectors)
-        keys = np.minimum(own, other) * n + np.maximum(own, other)
-        order = np.lexsort((ranks, keys))
-        keys, first = np.unique(keys[order], return_index=True)
+        keys, pairs = np.unique(np.minimum(own, other) * n + np.maximum(own, other), return_inverse=True)
         rows, columns = keys // n, keys % n
+        ranks_of_ends = np.full((len(keys), 2), n)
+        ranks_of_ends[pairs, (own < other).astype(np.int64)] = ranks
         cosines = np.clip(pair_products(vectors, rows, columns).astype(np.float64), -1.0, 1.0)
         real = cosines != 0 if absolute else cosines > 0
         p_values = _p_values(cosines, sample_size)
@@ -169,7 +198,7 @@ class NeighborhoodSearch:
             rows[real],
             columns[real],
             cosines[real],
-            ranks[order][first][real],
+            ranks_of_ends[real],
             p_values[real],
             _discoveries(p_values[real], self.n_tests, self.fdr),
         )

@@ -9,7 +9,14 @@ from lgmd._typing import FloatArray, IntArray
 from lgmd.linalg.row_systems import Entries
 from lgmd.linalg.threads import even_blocks, map_blocks
 
-__all__ = ["nearest_of_pairs", "nearest_rows_with_gaps", "pair_distances", "pair_distances_with_gaps", "ranked_pairs"]
+__all__ = [
+    "nearest_of_pairs",
+    "nearest_rows_with_gaps",
+    "pair_distances",
+    "pair_distances_with_gaps",
+    "ranked_pairs",
+    "shared_neighbors",
+]
 
 
 @numba.njit(nogil=True, cache=True)
@@ -184,3 +191,52 @@ def ranked_pairs(rows: IntArray, columns: IntArray, distances: FloatArray) -> tu
     own, others = own[order], others[order]
     first = np.flatnonzero(np.diff(own, prepend=-1))
     return own, others, np.arange(len(own)) - np.repeat(first, np.diff(np.append(first, len(own))))
+
+
+@numba.njit(nogil=True, cache=True)
+def _count_shared(start, stop, nearest, n_neighbors, rows, columns, out):  # type: ignore[no-untyped-def]
+    for pair in range(start, stop):
+        own, others = nearest[rows[pair]], nearest[columns[pair]]
+        shared = 0
+        for a in range(n_neighbors):
+            if own[a] == 0:
+                continue
+            if abs(own[a]) == columns[pair] + 1:
+                shared += np.sign(own[a])
+            for b in range(n_neighbors):
+                if own[a] == others[b]:
+                    shared += 1
+                elif own[a] == -others[b]:
+                    shared -= 1
+        for b in range(n_neighbors):
+            if abs(others[b]) == rows[pair] + 1:
+                shared += np.sign(others[b])
+        out[pair] = shared
+
+
+def shared_neighbors(nearest: IntArray, n_neighbors: int, rows: IntArray, columns: IntArray) -> IntArray:
+    """How many of the nearest of two rows are the same, each row being its own nearest.
+
+    One that is alike to one row and opposite to the other counts as minus one.
+
+    Parameters
+    ----------
+    nearest : ndarray of int, shape (n, m)
+        For each row the numbers of its nearest, nearest first, counted from one and negative for opposite rows; 0
+        where there are no more.
+    n_neighbors : int
+        How many of them count, at most m.
+    rows, columns : ndarray of int, shape (pairs,)
+        Two different rows each.
+
+    Returns
+    -------
+    ndarray of int, shape (pairs,)
+    """
+    shared = np.empty(len(rows), dtype=np.int64)
+    map_blocks(
+        lambda start, stop: _count_shared(start, stop, nearest, n_neighbors, rows, columns, shared),
+        even_blocks(len(rows)),
+        work=len(rows) * n_neighbors**2,
+    )
+    return shared

@@ -45,8 +45,9 @@ HELD_OUT = 0.05
 _ENOUGH, _MOST_PARTS = 2000, 5
 _TOO_FEW, _MOST_PARTS_OF_FEW = 1000, 10
 
-# Held-out entries that are enough to choose between beliefs.
-_ENOUGH_FOR_BELIEFS = 600
+# Held-out entries that choose between beliefs, where there are so many, and without which all columns that live are not
+# believed to see less noise.
+_ENOUGH_FOR_BELIEFS, _FEWEST_FOR_LESS_NOISE = 1000, 600
 
 # Standard errors that settle the matter before all parts were asked. Errors of one row or column go together, so
 # that these are larger than they seem.
@@ -226,7 +227,7 @@ def _best_belief(trial: Trials, other: str, n_observed: int, *, may_doubt_noise:
     rival: Start = other if of_columns.losses.sum() < first.losses.sum() else best
     if first.n_dead == 0:
         less = NoiseBelief(_OPTIMISM_OF_ALL)
-        can_tell = may_doubt_noise and len(parts) * len(first.losses) >= _ENOUGH_FOR_BELIEFS
+        can_tell = may_doubt_noise and len(parts) * len(first.losses) >= _FEWEST_FOR_LESS_NOISE
         return less if can_tell and rival is best and foresees_more(less, best, _WORTH) else best
     if rival is best and first.rank > 1 and foresees_more(NoiseBelief(_OPTIMISM), rival):
         best = rival = NoiseBelief(_OPTIMISM)
