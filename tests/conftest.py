@@ -1,8 +1,18 @@
 """Fixtures and small builders that several test folders share."""
 
+import os
+
 import numpy as np
 import pytest
 import scipy.sparse
+from threadpoolctl import threadpool_limits
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread_a_worker():
+    """Workers side by side fill the machine: threads of their own would only wait for each other."""
+    with threadpool_limits(1 if "PYTEST_XDIST_WORKER" in os.environ else None):
+        yield
 
 
 @pytest.fixture

@@ -54,14 +54,22 @@ def expected_failures(estimator):
         CheckedLGMD(n_components=2, inference="map", **LEARNED),
         CheckedPMF(n_components=2),
         CheckedDGRMD(n_components=2),
-        CheckedDGRMD(n_components=2, inference="variational", max_iter=20),
         GPCA(n_components=2),
-        LGMDImputer(),
         LGMDImputer(PMF(n_components=2)),
     ],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [CheckedDGRMD(n_components=2, inference="variational", max_iter=20), LGMDImputer()],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks_where_they_take_longer(estimator, check):
     check(estimator)
 
 

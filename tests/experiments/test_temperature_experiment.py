@@ -116,6 +116,7 @@ def test_entries_are_judged_where_they_are_hidden_and_nowhere_else():
     assert not np.array_equal(seen, ~np.isnan(damaged(values, "completion", 0.3, 8)[0]))
 
 
+@pytest.mark.slow
 def test_a_table_of_low_rank_is_completed_without_a_look_at_hidden_entries():
     cell = {"task": "completion", "level": 0.8}
     errors = {"rmse", "relative", "seconds"}

@@ -126,10 +126,10 @@ def test_the_evidence_graph_finds_the_order_where_it_finds_no_neighbours(rng):
 def test_neighbours_are_found_beside_the_order(rng):
     partners = np.zeros((80, 80))
     partners[np.arange(40), np.arange(40) + 40] = 1.0
-    X = in_order(80, 60, rng, 20.0, (partners + partners.T, 20.0))
+    X = in_order(80, 20, rng, 20.0, (partners + partners.T, 20.0))
     found = learned(EvidenceGraph(), X)
     assert np.sum(steps(found) == 1) == 79
-    assert np.sum(steps(found) == 40) > 35
+    assert np.sum(steps(found) == 40) > 30
     np.testing.assert_allclose(np.diag(np.linalg.inv(found.precision.toarray())), 1.0, rtol=1e-6)
     assert found.logdet == pytest.approx(np.linalg.slogdet(found.precision.toarray())[1], abs=1e-8)
 

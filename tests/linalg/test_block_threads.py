@@ -162,18 +162,16 @@ def test_two_callers_at_once_leave_blas_as_it_was(monkeypatch):
         first_inside.wait(5)
         map_blocks(second, np.arange(3), uses_blas=True)
 
-    before = blas_threads()
-    if max(before) == 1:
-        pytest.skip("BLAS has but one thread")
-    callers = [threading.Thread(target=run_first), threading.Thread(target=run_second)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join(20)
-    after = blas_threads()
-    if after != before:
-        threadpool_limits(before[0], user_api="blas")  # for the tests that follow
-    assert after == before
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        if max(before) == 1:
+            pytest.skip("BLAS has but one thread")
+        callers = [threading.Thread(target=run_first), threading.Thread(target=run_second)]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join(20)
+        assert blas_threads() == before
 
 
 def test_small_products_keep_blas_on_one_thread_and_leave_the_kernels_theirs():

@@ -273,6 +273,7 @@ def test_a_side_that_has_edges_keeps_them():
     assert graph_contest.as_entries_say(problem, state, sides)[0] is found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "seed", "estimator", "has_edges"),
     [("blocks", 3, LGMD, True), ("blocks", 0, LGMDPlus, True), ("none", 0, LGMD, False), ("none", 1, LGMDPlus, False)],

@@ -100,7 +100,7 @@ def test_where_no_edge_is_found_the_run_goes_on():
 
 
 @quiet
-@pytest.mark.parametrize(("missing", "share"), [(0.5, 0.95), (0.7, 0.85)])
+@pytest.mark.parametrize(("missing", "share"), [pytest.param(0.5, 0.95, marks=pytest.mark.slow), (0.7, 0.85)])
 def test_a_chain_of_rows_lowers_the_error_of_completion(missing, share):
     error = []
     for seed in range(3):
@@ -179,6 +179,7 @@ def test_columns_that_had_died_do_not_live_on_noise(rng, monkeypatch, too_large)
     assert metrics.rmse(truth, model.reconstruct()) < 0.98 * metrics.rmse(truth, plain.reconstruct())
 
 
+@pytest.mark.slow
 def test_columns_that_a_graph_saves_are_asked_for_again():
     """Of 20 columns 20 % of the entries show half; joined by the graph they show more, and errors fall by a third."""
     data = datasets.make_matrix_normal(
