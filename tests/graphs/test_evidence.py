@@ -139,6 +139,25 @@ def test_edges_that_are_there_are_found(family, seed):
     assert estimate.strength > 0.5
 
 
+@pytest.mark.parametrize(("noise", "true_share", "found_share"), [(0.0, 0.95, 0.86), (0.3, 0.8, 0.78)])
+def test_edges_that_chance_found_are_left_out(noise, true_share, found_share):
+    """In columns that found them they explain as much as others, so that those held out have to speak.
+
+    Rows are known exactly, or as a posterior knows them that has seen them with noise.
+    """
+    shares = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        causes = np.repeat(rng.standard_normal((10, 15)), 7, axis=0)
+        X = np.sqrt(0.7) * causes + np.sqrt(0.3) * rng.standard_normal((70, 15))
+        doubt = noise**2 / (1 + noise**2)
+        known = {"variance": np.full(70, 15 * doubt)} if noise else {}
+        found = pair_set(learned((1 - doubt) * (X + noise * rng.standard_normal(X.shape)), **known))
+        right = sum(i // 7 == j // 7 for i, j in found)
+        shares.append((right / len(found), right / 210))
+    assert np.all(np.mean(shares, axis=0) > (true_share, found_share))
+
+
 def test_nearly_every_edge_of_a_chain_is_found():
     X, _ = factors("chain")
     found = pair_set(learned(X))

@@ -174,8 +174,23 @@ def test_edges_between_rows_that_share_neighbours_are_more_often_true_and_miss_f
     assert np.mean(found_of["sharing"]) > np.mean(found_of["near"])
 
 
-def test_where_nobody_is_near_nobody_shares_a_neighbour():
-    assert not everything(np.zeros((20, 4))).sharing(3).any()
+def test_rows_of_zeros_share_nothing_and_leave_the_others_as_they_are(rng):
+    X = in_blocks(40, 12, rng)
+    with_zeros = np.insert(X, [7, 20, 40], 0.0, axis=0)
+    moved = np.delete(np.arange(43), [7, 21, 42])
+    found, alone = everything(with_zeros, most=16), everything(X, most=16)
+    for size in (3, 5):
+        pairs = {tuple(pair) for pair in np.stack([found.rows, found.columns], axis=1)[found.sharing(size)].tolist()}
+        assert pairs == set(zip(*(moved[end[alone.sharing(size)]] for end in (alone.rows, alone.columns)), strict=True))
+
+
+def test_rows_with_few_candidates_have_little_to_share(rng):
+    X = in_blocks(30, 12, rng)
+    chain = (np.arange(29), np.arange(1, 30))
+    found = everything(X, True, most=16, allowed=chain)
+    # Two rows that follow each other, and each is the other's neighbour: two of four, and never three of six.
+    np.testing.assert_array_equal(found.sharing(3), np.ones(29, dtype=bool))
+    assert not found.sharing(5).any()
 
 
 # How surely

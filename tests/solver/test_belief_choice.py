@@ -51,6 +51,7 @@ def test_without_held_out_entries_for_the_bars_all_noise_is_believed_in():
 
 def test_few_entries_cannot_tell_less_noise_from_luck():
     assert choice(1.0, {LEARNED: 0.8, MORE_SO: 0.7}, n_observed=1000)[0] == LEARNED
+    assert choice(1.0, {LEARNED: 0.8, MORE_SO: 0.7}, n_observed=1400)[0].optimism == MORE_SO.optimism
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ __all__ = ["EvidenceGraph"]
 # Neighbours of a row that are considered.
 _NEIGHBORS = (1, 2, 3, 5, 8)
 
-# Of fewer, half is next to none.
+# With one or two neighbours there is next to nothing to share.
 _FEWEST_TO_SHARE = 3
 
 # Parts of the columns, each of which judges what was found in the others; fewer, and some rows only, where rows are
@@ -71,8 +71,8 @@ class _Kind(NamedTuple):
 class _Finding(NamedTuple):
     """A graph, how rough columns are thought to be over it, its best strength, and what it explains, in nats a column.
 
-    ``held_out`` is how rough columns are in which its edges were not found. ``gain`` counts what is explained of those
-    more than ``roughness`` does: edges that were found by chance explain nothing there.
+    ``held_out`` is how rough columns are in which its edges were not found. In ``gain`` they count for more than in
+    ``roughness``, if the factor has error bars: edges that were found by chance explain nothing there.
     """
 
     graph: WeightedGraph
@@ -101,21 +101,22 @@ class _Finding(NamedTuple):
 class EvidenceGraph(GraphLearner):
     r"""The graph that the factor shows, with a strength that is learned; no edge where it shows none.
 
-    Edges join each row to its nearest in the correlation of the factor's columns. Sets of edges compete: the nearest
-    1, 2, 3, 5 or 8 rows of each row, by correlation or by its size, all of them, only the pairs that pass
-    Benjamini and Hochberg's test at ``fdr`` on their own, or those that have half of their nearest in common. A
-    correlation of few columns says little, but where two rows are alike, so are their neighbours: of edges between rows
-    that share neighbours more are true, and more of the true ones are among them. Neighbours found in nine tenths of
-    the columns must be alike in the last tenth too, with a correlation of at least 0.12 and three standard errors;
-    otherwise the graph stays empty. Where columns are few, a set can pass this test though none of its edges is certain
-    on its own.
+    Edges join rows that are near each other in the correlation of the factor's columns. Sets of edges compete: the
+    nearest 1, 2, 3, 5 or 8 rows of each row, by correlation or by its size, all of them or only the pairs that pass
+    Benjamini and Hochberg's test at ``fdr`` on their own; and the pairs that have half of their nearest 3, 5 or 8 rows
+    in common, themselves included. A correlation of few columns says little, but where two rows are alike, so are their
+    neighbours: of edges between rows that share neighbours more are true, and more of the true ones are among them.
+    Neighbours found in nine tenths of the columns must be alike in the last tenth too, with a correlation of at least
+    0.12 and three standard errors; otherwise the graph stays empty. Where columns are few, a set can pass this test
+    though none of its edges is certain on its own.
 
     The precision is :math:`a I + b L`, scaled so that all rows have unit variance, with L the Laplacian of the edges.
     An edge between rows that are opposite has a negative sign and adds :math:`(x_i + x_j)^2`, so that any strength is
     positive definite. The ratio ``b / a`` has the largest likelihood if neighbours are as alike as the columns say in
     which they were found, which flatter them, less a third of the way to those that were held out, in which the
     factor's uncertainty hides some of it; errors change little with it. Of the sets that pass, the one stays that
-    explains most of columns two thirds of the way to those that were held out.
+    explains most of columns two thirds of the way to those that were held out. Factors without error bars hide nothing,
+    and held-out columns alone say both.
 
     Where edges are found, they are looked for once more in the factors that they have shaped, if these have error
     bars: which rows are neighbours is better known then. Their strength may grow by half.
@@ -235,7 +236,7 @@ class EvidenceGraph(GraphLearner):
         most = max(sizes)
         if self.neighbors == "auto" and not many:
             kinds += [_Kind(Neighborhoods.sharing, size) for size in sizes if size >= _FEWEST_TO_SHARE]
-            # Rows that share neighbours need not be among each other's nearest.
+            # Rows that share neighbours need not be near themselves. The test of pairs then sees more of them.
             most = min(2 * most, n - 1)
         search = NeighborhoodSearch(moments, most, self.fdr, allowed)
         findings = []
@@ -246,7 +247,7 @@ class EvidenceGraph(GraphLearner):
             for kind, held_out in _judged(search, everything, kinds, absolute, many).items():
                 findings.append(_finding(moments, everything, kind.of(everything), held_out))
         real = [finding for finding in findings if finding is not None and finding.ratio > 0]
-        return max(real, key=lambda finding: finding.gain, default=None)
+        return max(real, key=lambda finding: (finding.gain, -finding.held_out), default=None)
 
 
 def _together(
@@ -332,8 +333,9 @@ def _finding(moments: FactorMoments, everything: Neighborhoods, chosen: Array, h
     def roughness(share_of_inside: float) -> float:
         return (1 - held_out.correlation - share_of_inside * (inside.correlation - held_out.correlation)) * size
 
+    in_others = roughness(0.0)
     # Of factors without error bars nothing is hidden, and only the flattery is left.
-    rough = roughness(0.0 if moments.variance is None else 2 / 3)
-    ratio, _ = best_ratio(n, values, rough)
-    _, gain = best_ratio(n, values, roughness(1 / 3))
-    return _Finding(graph, values, rough, roughness(0.0), ratio, gain)
+    hides = moments.variance is not None
+    rough, compared = (roughness(2 / 3), roughness(1 / 3)) if hides else (in_others, in_others)
+    (ratio, _), (_, gain) = best_ratio(n, values, rough), best_ratio(n, values, compared)
+    return _Finding(graph, values, rough, in_others, ratio, gain)

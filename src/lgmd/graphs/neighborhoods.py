@@ -79,7 +79,7 @@ class Neighborhoods:
     p_values: FloatArray
     certain: Array
 
-    @property
+    @cached_property
     def ranks(self) -> IntArray:
         """How many rows are nearer to one end than the other end is, whichever end has fewer, (m,)."""
         return np.asarray(self.ranks_of_ends.min(axis=1))
@@ -95,8 +95,8 @@ class Neighborhoods:
     def sharing(self, n_neighbors: int) -> Array:
         """Which pairs have half of their so many nearest in common, each row being its own nearest, (m,).
 
-        What a pair's cosine says is seconded by all of their neighbours. A neighbour that is opposite to one end counts
-        for opposite ends.
+        What a pair's cosine says is seconded by their neighbours. A neighbour that is opposite to one end counts for
+        opposite ends. A row with fewer neighbours, as where candidates are few, has the less to share.
         """
         most = min(n_neighbors, self._nearest.shape[1])
         shared = shared_neighbors(self._nearest, most, self.rows, self.columns)

@@ -1,4 +1,7 @@
-"""Nearest rows of a table, with gaps compared by the entries that both rows have: among all, or among given pairs."""
+"""Nearest rows of a table, with gaps compared by the entries that both rows have: among all, or among given pairs.
+
+Also how many neighbours two rows share.
+"""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ HELD_OUT = 0.05
 _ENOUGH, _MOST_PARTS = 2000, 5
 _TOO_FEW, _MOST_PARTS_OF_FEW = 1000, 10
 
-# Held-out entries that choose between beliefs, where there are so many, and without which all columns that live are not
-# believed to see less noise.
+# Held-out entries that are enough to choose between beliefs, and fewer than which nobody believes in less noise where
+# all columns live.
 _ENOUGH_FOR_BELIEFS, _FEWEST_FOR_LESS_NOISE = 1000, 600
 
 # Standard errors that settle the matter before all parts were asked. Errors of one row or column go together, so
