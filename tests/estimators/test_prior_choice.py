@@ -165,7 +165,7 @@ def test_the_choice_is_one_of_the_two(rank, missing, parameters):
         assert models["auto"].rank_ >= models["shared"].rank_
 
 
-@pytest.mark.parametrize("rank", [2, 12])
+@pytest.mark.parametrize("rank", [2, pytest.param(12, marks=pytest.mark.slow)])
 def test_the_choice_does_not_depend_on_how_the_table_is_written_down(rng, rank):
     _, table = low_rank(rank, 5, 0.4, 40, 30)
     rows, columns = rng.permutation(40), rng.permutation(30)

@@ -36,6 +36,7 @@ def masks(temperature, n_masks):
         yield seen, np.where(seen, temperature, np.nan)
 
 
+@pytest.mark.slow
 def test_graphs_lower_the_error_of_completion(temperature):
     models = {
         "none": PMF(20, **PENALTIES),

@@ -48,7 +48,7 @@ def test_signs_see_the_divergence(belief):
 
     left = np.sum((values - estimates(base.state)) ** 2)
     variance = min(first._on_complete(each, DenseObserved(values), n_iter).state.noise.level for each in BELIEFS)
-    added = np.array([trials(belief, part).losses.sum() - left for part in range(100)])
+    added = np.array([trials(belief, part).losses.sum() - left for part in range(50)])
     seen = (added / variance + values.size) / 2
     assert abs(seen.mean() - exact) < 4 * seen.std(ddof=1) / np.sqrt(len(seen))
 

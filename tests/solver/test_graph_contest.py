@@ -27,6 +27,7 @@ def tables(family, seed, **settings):
     return make_matrix_normal(120, 90, 12, sample_graph=family, feature_graph=family, random_state=seed, **settings)
 
 
+@pytest.mark.slow
 def test_a_map_that_no_column_can_prove_lowers_the_error():
     data = tables("geometric", 0, noise=0.5, missing=0.5)
     plain, model = LGMD(20, **NONE).fit(data.observed), LGMD(20).fit(data.observed)
@@ -37,6 +38,7 @@ def test_a_map_that_no_column_can_prove_lowers_the_error():
     assert rmse(data.truth, model.reconstruct()) < 0.97 * rmse(data.truth, plain.reconstruct())
 
 
+@pytest.mark.slow
 def test_a_complete_table_is_better_for_it_too():
     """Held-out entries were against the graphs of these tables, on which factors lose half of their columns."""
     for seed in (1, 2):
