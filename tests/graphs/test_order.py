@@ -142,6 +142,24 @@ def test_an_order_that_adds_nothing_to_what_is_found_is_left_out(family):
     np.testing.assert_array_equal(found.precision.toarray(), alone.precision.toarray())
 
 
+def test_a_table_that_is_sorted_by_groups_is_not_joined_where_they_end():
+    data = make_matrix_normal(100, 100, 20, sample_graph="blocks", feature_graph="blocks", noise=0.5, random_state=0)
+    found, alone = (
+        LGMD(20, sample_graph=EvidenceGraph(order=order), feature_graph="none").fit(data.noisy)
+        for order in (True, False)
+    )
+    # Noise hides most of what neighbours share, so that the order alone explains more than the edges that were found.
+    np.testing.assert_array_equal(found.sample_graph_.toarray(), alone.sample_graph_.toarray())
+
+
+def test_groups_in_an_order_that_goes_on_between_them_are_joined(rng):
+    groups = np.kron(np.eye(14), np.ones((7, 7))) - np.eye(98)
+    X = in_order(98, 20, rng, 5.0, (groups, 1.0))
+    found = learned(EvidenceGraph(), X)
+    assert np.sum(steps(found) == 1) == 97
+    assert np.sum(steps(found) > 1) > 50
+
+
 def test_rows_that_are_the_same_as_the_next_do_no_harm(rng):
     X = np.repeat(rng.standard_normal((30, 20)), 2, axis=0)
     for learner in LEARNERS:

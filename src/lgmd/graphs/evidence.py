@@ -53,6 +53,11 @@ _WEAKEST, _DEVIATIONS = 0.12, 3.0
 # How many times as strong a graph may be after another look, for all edges of a row together.
 _GROWTH = 1.5
 
+# Rows that follow each other in a table sorted by groups: at least so many are edges, and those that edges do not bring
+# together have less than this share of the correlation of all. Much less than all of it is enough for an order that
+# goes on between them: they were chosen for looking unlike.
+_JOINED_IN_GROUPS, _LEFT_BETWEEN_GROUPS = 0.6, 0.25
+
 # Nodes up to which a graph is offered that nothing proves: a tenth of a second each time.
 _MOST_UNPROVEN = 500
 
@@ -140,8 +145,9 @@ class EvidenceGraph(GraphLearner):
         of its own; the model reports that of the given one.
     order : bool, default=True
         Whether the order of the rows is asked too, as a given graph would be that joins each row to the next: days
-        follow each other in most tables. An order that says nothing changes nothing. It is not asked where ``prior`` or
-        ``candidates`` are given, nor in tables with so many rows that their covariances would not fit beside it.
+        follow each other in most tables. An order that says nothing changes nothing, nor does one that only sorts rows
+        by groups which edges join. It is not asked where ``prior`` or ``candidates`` are given, nor in tables with so
+        many rows that their covariances would not fit beside it.
     ask_entries : bool, default=True
         Whether variational inference asks entries of the table, where nothing else was found, if the graph of
         :class:`LaplacianGraph` is worth it: those held out from short runs, or all of a complete table. It is not asked
@@ -257,13 +263,14 @@ def _together(
 
     How rough columns are over the given graph is said by the strength that it has alone, which knows how uncertain
     they are. The order joins rows that nobody found to be alike: where edges that were found explain more of columns in
-    which they were not found, these stay alone; and where they do not, of many rows the order stays alone.
+    which they were not found, or rows are alike only inside of groups that these edges join, they stay alone; and where
+    neither is so, of many rows the order stays alone.
     """
     n, k = moments.mean.shape
     roughness = np.array([given.roughness_of(known.strength), found.roughness])
     as_rough = ((given.spectrum(), given.roughness(moments.centred())), (found.values, found.held_out))
     of_given, of_found = (best_ratio(n, values, rough)[1] for values, rough in as_rough)
-    if is_order and of_given <= of_found:
+    if is_order and (of_given <= of_found or _ends_with_groups(found.graph, moments.centred())):
         return found.precision()
     if is_order and n > EXACT_NODES:
         return known
@@ -292,6 +299,20 @@ def _together(
     precision = joint(ratios)
     precision = scaled(precision, np.sqrt(marginal_variances(precision)))
     return GraphEstimate(precision, log_determinant(precision).value, strength=float(ratios[0]))
+
+
+def _ends_with_groups(graph: WeightedGraph, moments: FactorMoments) -> bool:
+    """Whether most rows are joined to the next, and others unlike it that have no neighbour in common with it.
+
+    So it is in a table that is sorted by groups: its order joins the last row of each to the first of the next.
+    """
+    rows = np.arange(graph.n - 1)
+    edges = abs(graph.laplacian())
+    are_joined, are_near = (np.asarray(steps[rows, rows + 1]).ravel() > 0 for steps in (edges, edges @ edges))
+    correlations = moments.pair_correlations(rows, rows + 1)
+    if are_near.all() or are_joined.mean() < _JOINED_IN_GROUPS:
+        return False
+    return bool(correlations[~are_near].mean() < _LEFT_BETWEEN_GROUPS * correlations.mean())
 
 
 def _judged(
