@@ -33,6 +33,7 @@ from lgmd.linalg.laplacian_likelihood import LaplacianSolution, fit_laplacian
 from lgmd.linalg.logdet import log_determinant
 from lgmd.linalg.nearest_vectors import nearest_pairs
 from lgmd.linalg.sampled_laplacian_likelihood import fit_laplacian_by_sampling
+from lgmd.linalg.threads import blas_threads_worth
 from lgmd.observed import Observed
 
 __all__ = ["EXACT_NODES", "LaplacianEstimate", "LaplacianGraph", "laplacian_precision"]
@@ -133,21 +134,27 @@ def laplacian_precision(
             f"S is {n:,} x {n:,}, but the exact solver inverts dense matrices and stops at {DENSE_LIMIT:,} nodes. Use "
             "LaplacianGraph, which learns large graphs from factors."
         )
-    dense = covariance if isinstance(covariance, np.ndarray) else covariance.toarray()
-    units = Units(np.diag(dense))
+    with blas_threads_worth(float(n) ** 3):
+        dense = covariance if isinstance(covariance, np.ndarray) else covariance.toarray()
+        units = Units(np.diag(dense))
+        problem = _problem_of(dense, units, candidates, rho)
+        point = None if start is None else problem.point(_checked_start(start, n))
+        fit = _solve_sparse if sparse else _solve
+        estimate = problem.estimate(*fit(problem, point, tol, max_iter), sparse=sparse)
+    return replace(
+        units.restored(estimate), laplacian=estimate.laplacian / units.size, ridge=estimate.ridge / units.size
+    )
+
+
+def _problem_of(dense: FloatArray, units: Units, candidates: Any, rho: float) -> _Problem:
+    n = len(dense)
     variances = np.diag(dense) / units.size
     rows, columns = _pairs(candidates, n)
     distances = variances[rows] + variances[columns] - 2.0 * (dense[rows, columns] / units.size)
     distances = _not_negative(distances, variances, rows, columns, units)
-    problem = _Problem(n, rows, columns, distances, float(variances.sum()), units.penalty(rho))
     if candidates is None:  # with candidates, what stands elsewhere does not matter
         refuse_indefinite(dense)
-    point = None if start is None else problem.point(_checked_start(start, n))
-    fit = _solve_sparse if sparse else _solve
-    estimate = problem.estimate(*fit(problem, point, tol, max_iter), sparse=sparse)
-    return replace(
-        units.restored(estimate), laplacian=estimate.laplacian / units.size, ridge=estimate.ridge / units.size
-    )
+    return _Problem(n, rows, columns, distances, float(variances.sum()), units.penalty(rho))
 
 
 def _check_rho(rho: Any) -> None:
@@ -253,8 +260,10 @@ class _Problem(NamedTuple):
             logdet = None if logdet is None else logdet - self.n * float(np.log(scale))
         diagonal = np.arange(self.n)
         ends = (np.concatenate([i, j, diagonal]), np.concatenate([j, i, diagonal]))
-        laplacian = scipy.sparse.csr_array((np.concatenate([-w, -w, degrees]), ends), shape=(self.n, self.n))
-        precision = scipy.sparse.csr_array(laplacian + ridge * scipy.sparse.eye_array(self.n))
+        laplacian, precision = (
+            scipy.sparse.csr_array((np.concatenate([-w, -w, of_nodes]), ends), shape=(self.n, self.n))
+            for of_nodes in (degrees, degrees + ridge)
+        )
         if logdet is None:
             logdet = log_determinant(precision).value
         laplacian.eliminate_zeros()
