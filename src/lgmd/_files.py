@@ -6,6 +6,7 @@ new one, never half of one.
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ __all__ = ["replacing", "write_text"]
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary name; what is written to it takes the place of ``path`` once all went well."""
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "There is no such folder to write to; create it first", str(target))
     # Some writers choose a format by the ending, so it stays.
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix)
     temporary = Path(name)

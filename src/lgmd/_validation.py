@@ -11,7 +11,7 @@ import scipy.sparse
 from lgmd._typing import SparseGraph
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 
-__all__ = ["as_symmetric", "check_choice", "check_integer", "check_real", "check_seed"]
+__all__ = ["as_symmetric", "check_choice", "check_flag", "check_integer", "check_real", "check_seed", "refuse_networkx"]
 
 
 def check_integer(value: Any, name: str, *, minimum: int) -> int:
@@ -33,6 +33,12 @@ def check_real(value: Any, name: str, *, minimum: float = 0.0) -> float:
     return float(value)
 
 
+def check_flag(value: Any, name: str) -> None:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidParameterError(f"{name} must be True or False, but is {value!r}.")
+
+
 def check_seed(value: Any) -> None:
     """What scikit-learn takes for a source of randomness."""
     seed = isinstance(value, int | np.integer) and 0 <= int(value) < 2**32
@@ -51,6 +57,15 @@ def check_choice(value: Any, name: str, choices: tuple[str, ...]) -> str:
     return str(value)
 
 
+def refuse_networkx(graph: Any, name: str) -> None:
+    """Its nodes have names and no order that a table would know."""
+    if type(graph).__module__.startswith("networkx."):
+        raise InvalidGraphError(
+            f"{name} is a {type(graph).__name__} of networkx, whose nodes are in no order. Pass "
+            "networkx.to_scipy_sparse_array(graph, nodelist=...) with the nodes in the order of the table."
+        )
+
+
 def as_symmetric(matrix: Any, name: str = "The graph") -> SparseGraph:
     """A finite, real, square, symmetric matrix as a float64 ``csr_array``; a copy.
 
@@ -59,6 +74,7 @@ def as_symmetric(matrix: Any, name: str = "The graph") -> SparseGraph:
     if scipy.sparse.issparse(matrix):
         kind = matrix.dtype.kind
     else:
+        refuse_networkx(matrix, name)
         try:
             matrix = np.asarray(matrix)
         except ValueError:

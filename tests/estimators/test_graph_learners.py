@@ -249,3 +249,43 @@ def test_no_graphs_found_is_the_model_without_graphs():
     model.fit(noise)
     assert (model.sample_strength_, model.feature_strength_) == (0.0, 0.0)
     np.testing.assert_allclose(model.reconstruct(), without.fit(noise).reconstruct(), atol=1e-3)
+
+
+@pytest.mark.parametrize("inference", ["map", "variational"])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        ThresholdGraph(),
+        GraphicalLassoGraph(),
+        EvidenceGraph(order=False),
+        LaplacianGraph(order=False, ask_entries=False),
+        LaplacianGraph(order=False, ask_entries=False, sparse=True),
+        KNNGraph(),
+    ],
+    ids=["threshold", "glasso", "evidence", "laplacian", "sparse laplacian", "knn"],
+)
+def test_rows_without_entries_have_no_edges(learner, inference):
+    empty = [3, 10, 20]
+    data = make_matrix_normal(60, 60, 20, sample_graph="blocks", feature_graph="none", edge_density=0.1, random_state=1)
+    table = data.observed.copy()
+    table[empty] = np.nan
+    model = LGMD(20, inference=inference, sample_graph=learner, feature_graph="none", allow_empty=True, max_iter=60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        graph = model.fit(table).sample_graph_
+    joined = (graph != 0).sum(axis=1) > 1
+    assert joined.any()
+    assert not joined[empty].any()
+
+
+def test_rows_without_entries_follow_a_graph_that_is_given():
+    data = make_matrix_normal(60, 40, 4, sample_graph="chain", feature_graph="none", missing=0.2, random_state=0)
+    table = data.observed.copy()
+    empty = np.arange(5, 60, 10)
+    table[empty] = np.nan
+    with_order, without = (
+        LGMD(6, sample_graph=graph, feature_graph="none", allow_empty=True).fit(table)
+        for graph in (PriorGraph(candidates.chain(60)), "none")
+    )
+    errors = [metrics.rmse(data.truth[empty], model.reconstruct()[empty]) for model in (with_order, without)]
+    assert errors[0] < 0.7 * errors[1]

@@ -273,3 +273,16 @@ def test_a_function_that_makes_candidates_is_refused_by_files(frame, tmp_path):
     with pytest.raises(InvalidParameterError, match=r"sample_graph\.candidates is a function.*Pass the adjacency"):
         model.save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("fitted", "then"), [("map", "variational"), ("variational", "map")])
+def test_a_model_is_loaded_as_it_was_fitted_whatever_was_set_since(make_table, tmp_path, fitted, then):
+    model = PMF(2, inference=fitted).fit(make_table()[1])
+    model.set_params(inference=then).save(tmp_path / "model.lgmd")
+    loaded = PMF.load(tmp_path / "model.lgmd")
+    np.testing.assert_array_equal(loaded.reconstruct(), model.reconstruct())
+
+
+def test_a_model_is_not_saved_where_there_is_no_folder(make_table, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no such folder.*create it first.*nowhere/model\.lgmd"):
+        PMF(2).fit(make_table()[1]).save(tmp_path / "nowhere" / "model.lgmd")

@@ -347,3 +347,31 @@ def test_a_graph_may_be_a_list_of_lists(make_table, tmp_path, inference):
     np.testing.assert_allclose(from_list.reconstruct(), from_array.reconstruct())
     from_list.save(tmp_path / "model.npz")
     np.testing.assert_array_equal(LGMD.load(tmp_path / "model.npz").reconstruct(), from_list.reconstruct())
+
+
+@pytest.mark.parametrize("inference", ["map", "variational"])
+@pytest.mark.parametrize("size", [3.7e-12, 3.7, 3.7e8])
+def test_error_bars_of_a_constant_table_are_small_beside_it(inference, size):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = LGMD(2, inference=inference).fit(np.full((6, 5), size))
+    assert model.noise_std_ < 1e-3 * size
+    np.testing.assert_allclose(model.reconstruct(), size, rtol=1e-3)
+
+
+def test_columns_of_equal_name_are_refused():
+    table = pd.DataFrame(np.arange(15.0).reshape(5, 3), columns=list("aba"))
+    with pytest.raises(InvalidDataError, match=r"2 columns have the same name, 'a'\. Rename them"):
+        LGMD(2).fit(table)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"allow_empty": "no"}, "allow_empty must be True or False, but is 'no'"),
+        ({"sample_graph": ThresholdGraph}, r"sample_graph is the class ThresholdGraph\. Pass ThresholdGraph\(\.\.\.\)"),
+    ],
+)
+def test_settings_of_the_wrong_kind_are_refused(settings, expected, make_table):
+    with pytest.raises(InvalidParameterError, match=expected):
+        LGMD(2, **settings).fit(make_table()[1])

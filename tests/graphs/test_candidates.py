@@ -402,3 +402,22 @@ def test_learners_with_equal_candidates_are_equal():
 def test_the_module_is_documented_by_an_example_that_runs():
     assert doctest.testmod(candidates).attempted > 0
     assert doctest.testmod(candidates).failed == 0
+
+
+@pytest.mark.parametrize("wrap", [lambda months: months, pd.Series, pd.CategoricalIndex])
+def test_ordered_categories_stand_in_their_own_order(wrap):
+    names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun"]
+    months = pd.Categorical(["Mar", "Jan", "Feb", "Jun", "Apr", "May"], categories=names, ordered=True)
+    rows, columns = candidate_pairs(chain(wrap(months)), 6)
+    assert sorted(zip(rows.tolist(), columns.tolist(), strict=True)) == [(0, 2), (0, 4), (1, 2), (3, 5), (4, 5)]
+
+
+def test_a_category_that_is_missing_has_no_place():
+    with pytest.raises(InvalidParameterError, match=r"1 missing value\(s\), the first at node 1"):
+        chain(pd.Categorical(["a", None, "b"], categories=["b", "a"], ordered=True))
+
+
+def test_a_graph_of_networkx_is_no_adjacency():
+    networkx = pytest.importorskip("networkx")
+    with pytest.raises(InvalidGraphError, match=r"is a Graph of networkx.*to_scipy_sparse_array"):
+        candidate_pairs(networkx.path_graph(4), 4)

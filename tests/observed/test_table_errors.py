@@ -214,7 +214,7 @@ def test_rows_and_columns_without_entries(empty, words):
     table = with_empty_rows(2000, list(empty))
     found = refuse(table)
     assert found.startswith(words)
-    assert found.endswith("pass allow_empty=True.")
+    assert found.endswith("use a model with allow_empty=True.")
     assert refuse(table.T) == found.replace("Row", "Column", 1)
     assert refuse(table, allow_empty_columns=True) == found
     assert refuse(table.T, allow_empty_rows=True) == found.replace("Row", "Column", 1)
@@ -226,3 +226,11 @@ def test_empty_rows_and_columns_are_named():
     frame = pd.DataFrame(with_empty_rows(4, [1, 2]), index=["a", "b", "c", "d"], columns=["x", "y", "z"])
     assert refuse(frame).startswith("Rows 1 (b) and 2 (c) have no observed entry")
     assert refuse(frame.T).startswith("Columns 1 (b) and 2 (c) have no observed entry")
+
+
+def test_blocks_that_hold_zeros_of_their_own_are_refused():
+    entries = scipy.sparse.csr_array(np.kron(np.eye(3), [[1.0, 2.0], [0.0, 3.0]]))
+    with pytest.raises(InvalidDataError, match=r"blocks of 2 x 2 \(BSR\).*tocsr\(\)"):
+        as_observed(entries.tobsr(blocksize=(2, 2)))
+    single = as_observed(entries.tobsr(blocksize=(1, 1)))
+    assert single.n_observed == entries.nnz

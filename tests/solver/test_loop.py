@@ -9,7 +9,7 @@ from lgmd import DGRMD, LGMD, PMF
 from lgmd._archive import read_archive, write_archive
 from lgmd.exceptions import CheckpointError, ConvergenceWarning, DivergenceError
 from lgmd.factors import ConjugateGradientUpdate, SylvesterUpdate
-from lgmd.graphs import ThresholdGraph
+from lgmd.graphs import LaplacianGraph, ThresholdGraph
 
 TIGHT = {"tol": 1e-12, "max_iter": 60}
 LEARNED = {"sample_graph": "threshold", "feature_graph": "threshold"}
@@ -388,3 +388,18 @@ def test_an_isolated_graph_equals_no_graph(make_table, index, inference):
     with_graph = LGMD(3, inference=inference, sample_graph=identity, feature_graph="none").fit(table)
     without = PMF(3, inference=inference).fit(table)
     np.testing.assert_allclose(with_graph.reconstruct(), without.reconstruct(), atol=1e-10)
+
+
+@pytest.mark.parametrize("inference", ["map", "variational"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_graphs_of_every_solver_can_be_kept_in_a_checkpoint(make_table, tmp_path, inference, sparse):
+    table, path = make_table(n=20, p=12)[1], tmp_path / "run.npz"
+    model = LGMD(2, inference=inference, sample_graph=LaplacianGraph(sparse=sparse), feature_graph="none")
+    first = model.fit(table, checkpoint=path).reconstruct()
+    np.testing.assert_allclose(model.fit(table, checkpoint=path).reconstruct(), first, rtol=1e-8)
+
+
+def test_a_checkpoint_without_a_folder_is_refused_before_the_work(make_table, tmp_path):
+    path = tmp_path / "nowhere" / "run.npz"
+    with pytest.raises(CheckpointError, match=r"There is no folder .*nowhere for the checkpoint run\.npz"):
+        PMF(2).fit(make_table()[1], checkpoint=path, callback=lambda progress: pytest.fail("it ran"))

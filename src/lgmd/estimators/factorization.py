@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from lgmd._typing import FloatArray, SparseGraph
-from lgmd._validation import check_choice, check_integer, check_real, check_seed
+from lgmd._validation import check_choice, check_flag, check_integer, check_real, check_seed
 from lgmd.estimators.fitted_table import FittedTable, floored
 from lgmd.estimators.notebook import NotebookDisplay, size_with_names
 from lgmd.estimators.persistence import SavedAsFile, refuse_mismatch, refuse_missing
-from lgmd.exceptions import ConvergenceWarning, InvalidParameterError
+from lgmd.exceptions import ConvergenceWarning, InvalidDataError, InvalidParameterError
 from lgmd.factors import (
     LIKELIHOODS,
     NOISES,
@@ -60,6 +60,8 @@ _EXTREME = 10.0
 
 DEFAULT_COMPONENTS = 20
 """Most columns of the factors, unless a number is asked for."""
+
+_BY_POSTERIORS = "variational: posteriors of rows and columns in turn"
 
 # Columns whose product is this small beside the largest have died.
 _DEAD = 1e-7
@@ -150,6 +152,7 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
         self
         """
         learners, schedule = self._check_parameters(), self._schedule()
+        _refuse_equal_names(X)
         # Names that scikit-learn refuses are refused before the work, and kept after it.
         validate_data(BaseEstimator(), X, skip_check_array=True)
         observed = as_observed(X, allow_empty_rows=self.allow_empty, allow_empty_columns=self.allow_empty)
@@ -196,6 +199,7 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
         check_integer(self.max_iter, "max_iter", minimum=1)
         check_real(self.tol, "tol")
         InterceptTerms.parse(self.intercept)
+        check_flag(self.allow_empty, "allow_empty")
         check_seed(self.random_state)
         return self._learners()
 
@@ -211,7 +215,7 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
         second = float(np.sqrt(mean_square))
         # A table that its means explain to the last digit has no scale but its own.
         if second <= 10 * float(np.finfo(observed.dtype).eps) * largest / first:
-            second = 1.0
+            second = largest / first or 1.0
         return data.divided(second), intercepts.scaled(1.0 / second), first * second
 
     def _problem(
@@ -286,7 +290,7 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
             self.noise_variance_ = float(np.square(np.float64(self.noise_std_)))
 
     def _keep_posterior(self, problem: VariationalInference, state: VariationalState, scale: float) -> None:
-        self.update_ = "variational: posteriors of rows and columns in turn"
+        self.update_ = _BY_POSTERIORS
         self.posterior_ = problem.posterior(state, self.sample_prior_variance_)
         samples, features = self.posterior_.samples, self.posterior_.features
         root, unit = samples.mean.dtype.type(np.sqrt(scale)), samples.mean.dtype.type(scale)
@@ -334,7 +338,8 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
             "sample_graph_": (self.sample_graph_.shape, (n, n)),
             "feature_graph_": (self.feature_graph_.shape, (p, p)),
         }
-        if self.inference == "variational":
+        refuse_missing(self, ("update_",))
+        if self.update_ == _BY_POSTERIORS:  # inference may have been set to something else since
             refuse_missing(self, ("posterior_",))
             found |= self.posterior_.shapes((n, p, k))
         refuse_mismatch(found)
@@ -348,6 +353,17 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _refuse_equal_names(table: Any) -> None:
+    """Raise where columns of a DataFrame cannot be told apart."""
+    columns = getattr(table, "columns", None)
+    if columns is None or getattr(columns, "is_unique", True):
+        return
+    name = columns[columns.duplicated()][0]
+    raise InvalidDataError(
+        f"{int((columns == name).sum())} columns have the same name, {name!r}. Rename them, or drop all but one."
+    )
 
 
 def most_components(n_components: int, data: Observed) -> int:

@@ -21,7 +21,7 @@ import scipy.sparse
 from scipy.spatial import cKDTree
 
 from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
-from lgmd._validation import check_integer
+from lgmd._validation import check_integer, refuse_networkx
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 from lgmd.graphs.base import Side
 from lgmd.graphs.laplacians import adjacency_of
@@ -87,8 +87,9 @@ def chain(order: Any, lag: int = 1) -> SparseGraph:
     Parameters
     ----------
     order : int or array-like of shape (n,)
-        What to sort the nodes by, a value each: dates, times, depths, anything that can be sorted; equal values stand
-        in the order given. An integer n stands for ``range(n)``, nodes that are in order already.
+        What to sort the nodes by, a value each: dates, times, depths, ordered categories, anything that can be
+        sorted; equal values stand in the order given. An integer n stands for ``range(n)``, nodes that are in order
+        already.
     lag : int, default=1
         How many steps apart two nodes may be.
 
@@ -210,6 +211,7 @@ def _resolve(candidates: Any, n: int, name: str) -> tuple[SparseGraph, str]:
 def _pattern(matrix: Any, name: str) -> SparseGraph:
     """A square matrix of finite real numbers as a canonical ``csr_array``; shares data where it can."""
     if not scipy.sparse.issparse(matrix):
+        refuse_networkx(matrix, name)
         try:
             matrix = np.asarray(matrix)
         except ValueError:
@@ -263,7 +265,7 @@ def _symmetric(n: int, rows: IntArray, columns: IntArray) -> SparseGraph:
 
 def _sorting(order: Any) -> IntArray:
     """The nodes in the order of their values."""
-    values: Array = np.asarray(order)
+    values: Array = _ranks(order)
     if values.ndim != 1:
         found = f"{order!r:.80}" if values.ndim == 0 else f"an array of shape {values.shape}"
         raise InvalidParameterError(f"order is a number of nodes or a list of values, one a node, but is {found}.")
@@ -281,6 +283,15 @@ def _sorting(order: Any) -> IntArray:
         return np.argsort(values, kind="stable")
     except TypeError as error:
         raise InvalidParameterError(f"order has values that cannot be sorted: {error}.") from None
+
+
+def _ranks(order: Any) -> Array:
+    """The values, or of ordered categories, such as months by name, their places; NaN where there is none."""
+    categories = getattr(order, "cat", order)
+    if not getattr(categories, "ordered", False):
+        return np.asarray(order)
+    codes = np.asarray(categories.codes)
+    return np.where(codes < 0, np.nan, codes)
 
 
 def _refuse_mixed(order: Any, values: Array) -> None:

@@ -17,14 +17,14 @@ import scipy.optimize
 import scipy.sparse
 
 from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
-from lgmd._validation import as_symmetric, check_integer
+from lgmd._validation import as_symmetric, check_flag, check_integer
 from lgmd.exceptions import InvalidParameterError
 from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side
 from lgmd.graphs.candidates import candidate_pairs, check_candidates
 from lgmd.graphs.neighborhoods import ALL_ROWS, Agreement, Neighborhoods, NeighborhoodSearch, equal_columns
 from lgmd.graphs.nonnegative import EXACT_NODES, LaplacianGraph
 from lgmd.graphs.order import WORTH, Chain, order_of_rows
-from lgmd.graphs.parameters import check_finite, check_flag
+from lgmd.graphs.parameters import check_finite
 from lgmd.graphs.prior import given_edges, trusted
 from lgmd.graphs.strength import WeightedGraph, best_ratio, log_bounds, scaled
 from lgmd.linalg.logdet import Spectrum, log_determinant

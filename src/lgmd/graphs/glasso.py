@@ -14,14 +14,14 @@ import numpy as np
 import scipy.sparse
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
-from lgmd._validation import as_symmetric, check_integer
+from lgmd._validation import as_symmetric, check_flag, check_integer
 from lgmd.exceptions import ConvergenceWarning, InvalidGraphError, InvalidParameterError
 from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side
 from lgmd.graphs.candidates import candidate_pairs, check_candidates
 from lgmd.graphs.covariances import Units, as_covariance
 from lgmd.graphs.laplacians import adjacency_of
 from lgmd.graphs.lasso_components import LARGEST_EXACT, LassoProblem, LassoSolution, dense_block, solve_components
-from lgmd.graphs.parameters import check_eta_or_density, check_finite, check_flag, check_positive
+from lgmd.graphs.parameters import check_eta_or_density, check_finite, check_positive
 from lgmd.linalg.pairs import Pairs, TooManyPairsError, pairs_above, strongest_pairs
 from lgmd.observed import Observed
 

@@ -71,6 +71,7 @@ class KNNGraph(GraphLearner):
         else:
             n_neighbors = min(self.n_neighbors, n - 1)
             rows, neighbors = np.repeat(np.arange(n), n_neighbors), nearest_rows(data, n_neighbors).ravel()
+            rows, neighbors = rows[neighbors < n], neighbors[neighbors < n]
         joined = scipy.sparse.csr_array((np.ones(len(rows)), (rows, neighbors)), shape=(n, n))
         adjacency = joined.maximum(joined.T)
         precision = unit_scale(laplacian(adjacency) + self.ridge * scipy.sparse.eye_array(n))
@@ -78,7 +79,10 @@ class KNNGraph(GraphLearner):
 
 
 def nearest_rows(data: Observed, n_neighbors: int) -> IntArray:
-    """Indices (n, n_neighbors) of the rows nearest to each row, nearest first; see :class:`KNNGraph`."""
+    """Indices (n, n_neighbors) of the rows nearest to each row, nearest first; see :class:`KNNGraph`.
+
+    Rows without entries have no neighbours and are nobody's: n stands where there are no more.
+    """
     if isinstance(data, SparseObserved):
         prior = _mean_square_difference(data)
         return nearest_rows_with_gaps(data.by_rows, data.by_columns, n_neighbors, _PRIOR_COMPARISONS, prior)

@@ -21,13 +21,13 @@ import numpy as np
 import scipy.sparse
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
-from lgmd._validation import check_integer, check_real
+from lgmd._validation import check_flag, check_integer, check_real
 from lgmd.exceptions import ConvergenceWarning, InvalidGraphError, InvalidParameterError
 from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side
 from lgmd.graphs.candidates import candidate_pairs, chain, check_candidates
 from lgmd.graphs.covariances import Units, as_covariance, refuse_indefinite
 from lgmd.graphs.order import prefers_order
-from lgmd.graphs.parameters import check_flag, check_positive
+from lgmd.graphs.parameters import check_positive
 from lgmd.linalg.cholesky import DENSE_LIMIT
 from lgmd.linalg.laplacian_likelihood import LaplacianSolution, fit_laplacian
 from lgmd.linalg.logdet import log_determinant
@@ -300,7 +300,7 @@ def _solve_sparse(problem: _Problem, point: tuple[FloatArray, float] | None, tol
         point = (solution.weights, solution.ridge)
         following = _fit(problem, problem.slopes(solution.weights), point, tol, max_iter)
         lower = _sparse_objective(problem, following)
-        settled = objective - lower <= 10.0 * tol * problem.n
+        settled = bool(objective - lower <= 10.0 * tol * problem.n)
         if lower <= objective:
             solution, objective = following, lower
         if settled:
@@ -450,6 +450,11 @@ class LaplacianGraph(GraphLearner):
             pairs = nearest_pairs(vectors, min(self.n_neighbors, n - 1))
             correlations = moments.pair_correlations(*pairs)
         rows, columns = pairs
+        known = np.any(moments.mean != 0, axis=1)
+        if self.candidates is None and not known.all():
+            # Of a row that is zero nothing is known, least of all that it is as far from all others.
+            kept = known[rows] & known[columns]
+            rows, columns, correlations = rows[kept], columns[kept], correlations[kept]
         return _Problem(n, rows, columns, np.maximum(2.0 - 2.0 * correlations, 0.0), float(n), self._rho(moments))
 
     def _rho(self, moments: FactorMoments) -> float:

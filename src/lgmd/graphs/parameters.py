@@ -6,12 +6,10 @@ import math
 import numbers
 from typing import Any
 
-import numpy as np
-
 from lgmd._validation import check_real
 from lgmd.exceptions import InvalidParameterError
 
-__all__ = ["check_eta_or_density", "check_finite", "check_flag", "check_positive"]
+__all__ = ["check_eta_or_density", "check_finite", "check_positive"]
 
 
 def check_finite(value: Any, name: str) -> float:
@@ -27,12 +25,6 @@ def check_positive(value: Any, name: str, reason: str = "") -> float:
     if not number > 0:
         raise InvalidParameterError(f"{name} must be positive, but is {value}{reason and f': {reason}'}.")
     return number
-
-
-def check_flag(value: Any, name: str) -> None:
-    """True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise InvalidParameterError(f"{name} must be True or False, but is {value!r}.")
 
 
 def check_eta_or_density(eta: Any, density: Any) -> None:

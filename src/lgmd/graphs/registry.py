@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from lgmd._validation import refuse_networkx
 from lgmd.exceptions import InvalidParameterError
 from lgmd.graphs.base import GraphLearner
 from lgmd.graphs.evidence import EvidenceGraph
@@ -47,6 +48,9 @@ def as_learner(graph: Any, parameter: str) -> GraphLearner:
     elif scipy.sparse.issparse(graph) or isinstance(graph, list | tuple) or hasattr(graph, "__array__"):
         learner = FixedGraph(graph if scipy.sparse.issparse(graph) else np.asarray(graph))
     else:
+        refuse_networkx(graph, parameter)
+        if isinstance(graph, type) and issubclass(graph, GraphLearner):
+            raise InvalidParameterError(f"{parameter} is the class {graph.__name__}. Pass {graph.__name__}(...).")
         raise InvalidParameterError(
             f"{parameter} must be a name, a learner or a matrix, but is a {type(graph).__name__}."
         )

@@ -66,11 +66,11 @@ def _nearest(  # type: ignore[no-untyped-def]
             row = touched[position]
             if row != i:
                 _insert((squares[row] + n_prior * prior) / (counts[row] + n_prior), row, distances, nearest)
-        # Rows without a common entry are all as far as the prior says.
-        for row in range(n):
+        # Rows without a common entry are all as far as the prior says, but of rows without any nobody is a neighbour.
+        for row in range(n if n_touched > 0 else 0):
             if prior > distances[-1] or (prior == distances[-1] and row > nearest[-1]):
                 break
-            if row != i and counts[row] == 0:
+            if row != i and counts[row] == 0 and indptr[row + 1] > indptr[row]:
                 _insert(prior, row, distances, nearest)
         for position in range(n_touched):
             squares[touched[position]] = 0.0
@@ -94,7 +94,7 @@ def nearest_rows_with_gaps(
     Returns
     -------
     ndarray of int, shape (n_rows, n_neighbors)
-        Nearest first. Cost: one operation for each two entries of a column; memory ``O(n_rows)`` a thread.
+        Nearest first; n_rows where there are no more rows with entries, and everywhere in rows without. Cost: one operation for each two entries of a column; memory ``O(n_rows)`` a thread.
     """
     out = np.empty((len(by_rows.indptr) - 1, n_neighbors), dtype=np.int64)
     map_blocks(

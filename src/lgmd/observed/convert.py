@@ -93,6 +93,11 @@ def _from_sparse(table: Any, min_rows: int, min_columns: int) -> Observed:
     _float_type(table.dtype)
     if table.format == "dia":
         table = _stored_diagonals(table)
+    elif table.format == "bsr" and table.blocksize != (1, 1):
+        raise InvalidDataError(
+            f"The table is stored in blocks of {table.blocksize[0]} x {table.blocksize[1]} (BSR), which do not say "
+            "whether a zero was observed or fills a block up. Convert the table from what it was before, with tocsr()."
+        )
     rows = scipy.sparse.csr_array(table)
     if rows.nnz < table.nnz or not rows.has_canonical_format:
         unique = rows.copy()
@@ -239,7 +244,7 @@ def _refuse_empty(counts: Array, kind: str, names: Array | None) -> None:
         subject, verb, them = f"{kind} {', '.join(shown)} and {len(empty) - 5:,} more", "have", "them"
     raise InvalidDataError(
         f"{subject} {verb} no observed entry, so only the graph can say anything about {them}. "
-        f"Drop {them}, or pass allow_empty=True."
+        f"Drop {them}, or use a model with allow_empty=True."
     )
 
 

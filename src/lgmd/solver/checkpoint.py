@@ -45,6 +45,10 @@ class Checkpoint:
         """The stored run, or None where there is no file yet."""
         identity = self._identify(problem)
         if not self.path.exists():
+            if not self.path.parent.is_dir():
+                raise CheckpointError(
+                    f"There is no folder {self.path.parent} for the checkpoint {self.path.name}. Create it first."
+                )
             return None
         try:
             header, arrays = read_archive(self.path)

@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
+import numpy as np
 
-__all__ = ["updated", "updates_left"]
+from lgmd._typing import FloatArray, SparseGraph
+from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
+from lgmd.observed import Observed
+
+__all__ = ["known_rows", "updated", "updates_left"]
+
+
+def known_rows(factor: FloatArray, data: Observed, precision: SparseGraph) -> FloatArray:
+    """The factor, with zeros in rows of which neither an entry nor an edge says anything.
+
+    What stands there instead is what unfinished solves and moves between intercepts and factors have left.
+    """
+    known = (data.row_counts > 0) | (np.diff(precision.indptr) > 1)
+    return factor if known.all() else factor * known[:, None]
 
 
 def updates_left(most: int, done: int, graphs: tuple[GraphEstimate, GraphEstimate]) -> int:

@@ -31,7 +31,7 @@ from lgmd.factors import (
 )
 from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
 from lgmd.observed import Observed
-from lgmd.solver.graph_updates import updated
+from lgmd.solver.graph_updates import known_rows, updated
 from lgmd.solver.problem import FEATURES, SAMPLES, Iteration
 
 __all__ = ["MapInference", "MapState"]
@@ -133,9 +133,17 @@ class MapInference:
         """The graphs anew from the factors."""
         return replace(
             state,
-            sample_graph=updated(self.sample_learner, lambda: FactorMoments(state.X), state.sample_graph, times_before),
+            sample_graph=updated(
+                self.sample_learner,
+                lambda: FactorMoments(known_rows(state.X, self.data, state.sample_graph.precision)),
+                state.sample_graph,
+                times_before,
+            ),
             feature_graph=updated(
-                self.feature_learner, lambda: FactorMoments(state.W), state.feature_graph, times_before
+                self.feature_learner,
+                lambda: FactorMoments(known_rows(state.W, self.data.T, state.feature_graph.precision)),
+                state.feature_graph,
+                times_before,
             ),
         )
 

@@ -33,7 +33,7 @@ from lgmd.factors.storage import pack_noise, pack_posterior, unpack_noise, unpac
 from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
 from lgmd.observed import Observed
 from lgmd.solver.graph_contest import as_entries_say
-from lgmd.solver.graph_updates import updated
+from lgmd.solver.graph_updates import known_rows, updated
 from lgmd.solver.problem import FEATURES, SAMPLES, Iteration
 from lgmd.solver.variational_starter import Starter
 from lgmd.solver.variational_state import WEAK, VariationalState, balanced, without_dead_columns
@@ -267,8 +267,9 @@ def _moments(half: VariationalHalf, own: SidePosterior, other: SidePosterior, no
     joint = prepare_posterior(half).joint(own, other, noise)
     of_mean = np.sum(np.square(own.factors, dtype=np.float64), axis=0)
     of_spread = np.diag(joint.covariance.total(np.ones(len(own.mean))))[:-1]
+    factors = known_rows(own.factors, half.data, half.precision)
     return FactorMoments(
-        own.factors * np.sqrt(joint.weights[:-1]).astype(own.mean.dtype),
+        factors * np.sqrt(joint.weights[:-1]).astype(own.mean.dtype),
         joint.traces(),
         effective_columns=float(np.sum(of_mean / (of_mean + of_spread))),
         cross=joint.between,
