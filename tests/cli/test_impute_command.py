@@ -187,3 +187,9 @@ def test_two_results_need_two_names(command, table_file):
     ended = command("impute", table_file, "-o", "filled.csv", "--error-bars", "./filled.csv", *QUICK)
     assert ended.code == 1
     assert "named twice" in ended.err
+
+
+def test_two_results_of_one_name_are_refused_before_the_table_is_read(command):
+    ended = command("impute", "nowhere.csv", "-o", "filled.csv", "--error-bars", "./filled.csv", *QUICK)
+    assert ended.code == 1
+    assert "named twice" in ended.err

@@ -70,6 +70,8 @@ def test_failures_leave_nothing(command, table_file, tmp_path):
         (("--search", "penalty=1:2:3"), "LOW:HIGH"),
         (("--held-out", "2"), "--held-out"),
         (("--settings", "nowhere.json"), "nowhere.json"),
+        (("--search", "penalty=1:2", "--inference", "variational"), "penalties belong to --inference map"),
+        (("--resume",), "no checkpoint"),
     ):
         ended = command("tune", table_file, "-o", "tuned", *options, *SMALL)
         assert ended.code == 1
@@ -107,7 +109,7 @@ def test_settings_are_named_either_way_and_not_tuned(command, table_file):
             assert json.load(file)["parameters"]["n_components"] == 3
 
 
-def test_a_search_that_cannot_go_on_says_what_to_do_in_options(command, table_file):
+def test_a_search_that_cannot_go_on_says_what_to_do_in_options(command, table_file, tmp_path):
     lean = ("--model", "pmf", "--inference", "map", "--max-iter", 2, "--trials", 2, "-q")
     assert command("tune", table_file, "-o", "tuned", "--search", "penalty=1:2", *lean).code == 0
     ended = command("tune", table_file, "-o", "tuned", "--search", "penalty=1:3", "--held-out", 0.2, "--resume", *lean)
@@ -116,6 +118,12 @@ def test_a_search_that_cannot_go_on_says_what_to_do_in_options(command, table_fi
     assert "or --force without --resume to start anew" in ended.err
     assert "study_name" not in ended.err
     assert "storage" not in ended.err
+    assert os.path.join("tuned", "trials.sqlite") in ended.err
+    assert "checkpoint" not in ended.err
+    assert sorted(os.listdir(tmp_path)) == ["table.csv", "tuned"]
+    gone = command("tune", "nowhere.csv", "-o", "tuned", "--search", "penalty=1:2", "--resume", *lean)
+    assert gone.code == 1
+    assert sorted(os.listdir(tmp_path)) == ["table.csv", "tuned"]
     assert command("tune", table_file, "-o", "tuned", "--search", "penalty=1:3", "--force", *lean).code == 0
 
 

@@ -76,6 +76,10 @@ def test_start_and_end_cut_or_widen_the_table(january):
         read_ghcn_daily(january, "TAVG", end="soon")
     with pytest.raises(InvalidDataError, match="No station has TAVG between 1999-01-01 and 1999-12-31"):
         read_ghcn_daily(january, "TAVG", "1999-01-01", "1999-12-31")
+    with pytest.raises(InvalidDataError, match="The last value of TAVG is of 2018-01-02, before start, 2019-01-01"):
+        read_ghcn_daily(january, "TAVG", start="2019-01-01")
+    with pytest.raises(InvalidDataError, match="The first value of TAVG is of 2018-01-01, after end, 2017-01-01"):
+        read_ghcn_daily(january, "TAVG", end="2017-01-01")
 
 
 def test_a_leap_day_exists_in_leap_years_only(tmp_path):
@@ -154,8 +158,12 @@ def test_the_form_by_station(tmp_path, header):
     np.testing.assert_allclose(read_ghcn_daily(path, "TMAX", unit="C").values, [[10.0]])
     line = len(rows) + 1 + bool(header)
     for torn, message in (
-        (f"{STATION},2018", rf"line {line}: DATE is '2018'"),
-        (f"{STATION},20180104,TMAX", rf"line {line}: the line ends before a value"),
+        (f"{STATION},2018", rf"line {line}: there are 2 fields, but 8 were expected"),
+        (f"{STATION},20180104,TMAX,4", rf"line {line}: there are 4 fields, but 8 were expected"),
+        (f"{STATION},20180104,TMAX,418,", rf"line {line}: there are 5 fields, but 8 were expected"),
+        (f"{STATION},2018,TMAX,1,,,W,", rf"line {line}: DATE is '2018'"),
+        (f"{STATION},20180104,TMAX,,,,W,", rf"line {line}: DATA_VALUE is empty, but a number was expected"),
+        (f"{STATION},20180104,TMAX,41.8,,,W,", rf"line {line}: DATA_VALUE is '41\.8', but whole tenths of a degree"),
         (f"{STATION},20180104,TMAX,hot,,,W,", rf"line {line}: DATA_VALUE is 'hot', but a number was expected"),
         (f"{STATION},20180230,TMAX,1,,,W,", rf"line {line}: DATE is '20180230'"),
     ):
@@ -178,6 +186,22 @@ def test_the_form_for_access(tmp_path):
     assert (table.names[0], table.states[0], table.altitude[0]) == ("ATLANTA AIRPORT, GA US", "GA", 308.2)
     with pytest.raises(InvalidDataError, match="no value of TAVG"):
         read_ghcn_daily(path, "TAVG")
+    whole = path.read_text()
+    path.write_text(whole + f'"{STATION}","2018-01-05","33.6","-84.4","308.2","ATLANTA AIRPORT, GA US","  300"')
+    with pytest.raises(InvalidDataError, match="line 6: there are 7 fields, but 10 were expected"):
+        read_ghcn_daily(path)
+
+
+def test_a_file_without_lines_says_so(tmp_path):
+    path = tmp_path / f"{STATION}.csv"
+    for content in ("", "\n \n"):
+        path.write_text(content)
+        with pytest.raises(InvalidDataError, match=rf"{STATION}\.csv is empty"):
+            read_ghcn_daily(path, "TMAX")
+    for names in ("ID,DATE,ELEMENT,DATA_VALUE,M_FLAG,Q_FLAG,S_FLAG,OBS_TIME\n", ACCESS_NAMES):
+        path.write_text(names)
+        with pytest.raises(InvalidDataError, match="names of columns, but no line of a station"):
+            read_ghcn_daily(path, "TMAX")
 
 
 ACCESS_NAMES = '"STATION","DATE","LATITUDE","LONGITUDE","ELEVATION","NAME","TMAX","TMIN"\n'
@@ -292,16 +316,22 @@ def test_bad_summaries_are_named(tmp_path):
         (good + "\n" + gsod_line("2018/01/02", 1, 2, 0), "line 4: DATE is '2018/01/02'"),
         (
             good + '"72315003812","2018-01-02","35.43","-82.54","645.3","A","1","24","2","0","9"\n',
-            "Expected 10 fields in line 3",
+            "line 3: there are 11 fields, but 10 were expected",
         ),
         (
             GSOD_NAMES + '"72315003812","2018-01-02","35.43","-82.54","645.3","A","1","24","2","0","9"\n',
             "line 2: there are 11 fields, but 10 were expected",
         ),
+        (
+            good + "72315003812,2018-01-02,35.43,-82.54,645.3,ASHEVILLE,5",
+            "line 3: there are 7 fields, but 10 were expected",
+        ),
+        (good + gsod_line("2018-01-02", "51.5", "60.0", 43)[:-3], "is no comma-separated table"),
         (good + gsod_line("2018-01-02", "inf", 2, 0), "line 3: TEMP is 'inf', but a number was expected"),
         (good + gsod_line("2018-01-02", "-1e999", 2, 0), "line 3: TEMP is '-1e999', but a number was expected"),
         ("", "no comma-separated table"),
-        (GSOD_NAMES, "no value of TEMP"),
+        (GSOD_NAMES, "no line of a station"),
+        (GSOD_NAMES + gsod_line("2018-01-01", "9999.9", 2, 0), "no value of TEMP"),
     ):
         path.write_text(content)
         with pytest.raises(InvalidDataError, match=message):
@@ -359,6 +389,21 @@ def test_prize_ratings_are_read_whatever_the_blocks(tmp_path, prize, monkeypatch
     assert data.ratings.nnz == np.count_nonzero(table)
 
 
+def test_ratings_may_follow_a_byte_order_mark(tmp_path):
+    mark = b"\xef\xbb\xbf"
+    prize = b"1:\n5,3,2005-09-06\n"
+    for name, content in (("mv_0000001.txt", mark + prize), ("mv_0000001.txt.gz", gzip.compress(mark + prize))):
+        (tmp_path / name).write_bytes(content)
+        assert read_netflix_prize(tmp_path / name).user_ids.tolist() == [5]
+    for form in ("u.data", "ratings.dat", "ratings.csv"):
+        path = tmp_path / form
+        path.write_bytes(mark + movielens_text(form).encode())
+        assert read_movielens(path).user_ids.tolist() == [22, 196]
+        path.write_bytes(mark + movielens_text(form).encode() + b"torn")
+        with pytest.raises(InvalidDataError, match=rf"line {4 + (form == 'ratings.csv')}: found 'torn'"):
+            read_movielens(path)
+
+
 def test_other_files_in_the_folder_of_the_prize_are_left_aside(tmp_path, prize):
     table, users, movies = prize
     write_prize(tmp_path / "combined_data_1.txt", table[:, :3], users, movies[:3])
@@ -395,6 +440,8 @@ def test_the_dense_corner_of_the_prize(tmp_path, prize):
     [
         ("1:\n5,3,2005-09-06\n7,4,2005-0", r"line 3: found '7,4,2005-0', but 'movie:' or 'user,rating,YYYY-MM-DD'"),
         ("1:\n5,3,2005-09-06\n7,6,2005-09-06\n", "line 3: found '7,6,2005-09-06'"),
+        ("1:\n5,3,xxxx-yy-zz\n", "line 2: found '5,3,xxxx-yy-zz'"),
+        ("1:\n5,3,2005-09-06\n7,4,2005-09-0 \n", "line 3: found '7,4,2005-09-0 '"),
         ("1:\n1046323,2005-12-19\n", "line 2: found '1046323,2005-12-19'"),
         ("1:\nx5,3,2005-09-06\n", "line 2: found 'x5,3"),
         ("1:\n,3,2005-09-06\n", "line 2: found ',3"),
@@ -464,6 +511,8 @@ def test_damaged_idx_files_are_refused(tmp_path):
         (b"\x89PNG....", "begins with 89 50 4e 47, but an IDX file begins with 00 00"),
         (gzip.compress(whole), r"begins with 1f 8b .* name that ends in \.gz"),
         (b"", "begins with nothing"),
+        (bytes([0, 0, 8, 70]) + struct.pack(">70I", *[1] * 70) + b"\1", "announces 1 x 1 .* which no array can hold"),
+        (bytes([0, 0, 8, 4]) + struct.pack(">4I", 0, *[2**32 - 1] * 3), "announces 0 x 4,294,967,295 x .* no array"),
     ):
         path.write_bytes(content)
         with pytest.raises(InvalidDataError, match=message):
@@ -560,6 +609,8 @@ def test_what_is_no_matrix_of_documents_is_refused(tmp_path):
         ({"fea": np.eye(2)}, "lacks 'gnd'; it has fea"),
         ({"fea": np.eye(2), "gnd": np.ones((3, 1))}, "gnd is for 3 documents, but fea has 2 rows"),
         ({"fea": np.eye(2), "gnd": np.array([1.0, 1.5])}, "gnd has values that are no whole numbers"),
+        ({"fea": np.diag([1.0, np.nan]), "gnd": np.ones(2)}, "fea has entries that are NaN or infinite"),
+        ({"fea": sparse.csc_array(np.diag([1.0, np.inf])), "gnd": np.ones(2)}, "fea has entries that are NaN or inf"),
         ({"fea": np.array(["a", "b"]), "gnd": np.ones(2)}, "fea is no table of numbers"),
     ):
         scipy.io.savemat(path, content)

@@ -129,6 +129,7 @@ BAD_TEXT = {
     "true and false": ("t.csv", b"n,a,b\nx,1,TRUE\ny,3,FALSE\n", {}, ["line 2, column 3", "'TRUE'", "1 and 0"]),
     "decimal commas": ("t.csv", b"n;a;b\nx;1,5;2,25\ny;3,5;4\n", {}, ["line 2, column 2", "'1,5'", "decimal comma"]),
     "decimal commas in quotes": ("t.csv", b'n,a,b\nx,"1,5",2\ny,3,4\n', {}, ["line 2", "'1,5'", "decimal points"]),
+    "small decimal commas": ("t.csv", b'n,a,b\nx,"-0,013",2\ny,3,4\n', {}, ["'-0,013'", "decimal comma"]),
     "thousands separators": ("t.csv", b'n,a,b\nx,"1,234,567.5",2\ny,3,4\n', {}, ["line 2, column 2", "thousands"]),
     "thousands in a tab file": ("t.tsv", b"n\ta\tb\nx\t1'234\t2\ny\t3\t4\n", {}, ["line 2, column 2", "thousands"]),
     "digits of another script": ("t.csv", "n,a,b\nx,1,٣\ny,3,4\n".encode(), {}, ["line 2, column 3", "'٣'"]),

@@ -1,5 +1,7 @@
 """The search finds what a grid finds, on entries of the table alone, the same each time."""
 
+import os
+import signal
 import warnings
 
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 import scipy.sparse
 from sklearn.base import BaseEstimator
 
-from lgmd import DGRMD, PMF
+from lgmd import DGRMD, PMF, LGMDImputer
 from lgmd.exceptions import ConvergenceWarning
 from lgmd.observed import as_observed
 from lgmd.tuning import TuningError, tune
@@ -228,6 +230,23 @@ def test_an_interrupted_search_returns_the_best_so_far(gappy):
     assert 1 <= len(result.trials_) < 40
     with pytest.raises(KeyboardInterrupt):
         tune(Interrupting(), gappy, space={"shrinkage": (0.6, 1.0)}, random_state=0)
+
+
+def test_an_interrupted_imputer_ends_the_search_too(gappy, monkeypatch):
+    real = PMF.fit
+    fits = []
+
+    def fit(self, *arguments, **options):
+        fits.append(self)
+        if len(fits) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(self, *arguments, **options)
+
+    monkeypatch.setattr(PMF, "fit", fit)
+    with pytest.warns(UserWarning, match="interrupted after 2 of 5 trials"):
+        result = tune(LGMDImputer(PMF(2, max_iter=10)), gappy, n_trials=5, refit=False, random_state=0)
+    assert len(fits) == 3
+    assert set(result.trials_["state"]) == {"complete"}
 
 
 def test_nothing_is_written_where_there_is_no_terminal(gappy, capfd):

@@ -8,7 +8,8 @@ from sklearn.base import BaseEstimator
 from sklearn.impute import KNNImputer
 
 from lgmd import DGRMD, LGMD, PMF, LGMDImputer, LGMDPlus
-from lgmd.tuning import TuningError, tune
+from lgmd.tuning import TuningError, tune, with_parameters
+from lgmd.tuning.parameters import spelled_out
 
 pytestmark = pytest.mark.filterwarnings("ignore::lgmd.exceptions.ConvergenceWarning")
 
@@ -51,6 +52,10 @@ class ColumnMeans(BaseEstimator):
             ["penalty", "sample_graph__rho", "feature_graph__n_neighbors"],
         ),
         (LGMDImputer(PMF(3)), ["estimator__penalty"]),
+        (
+            LGMDImputer(),
+            [f"estimator__{name}" for name in ("prior", "noise", "sample_graph__fdr", "feature_graph__fdr")],
+        ),
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
 )
@@ -59,6 +64,13 @@ def test_every_model_has_a_default_space(model, names, make_table):
     assert list(result.best_params_) == names
     assert set(result.trials_["state"]) == {"complete"}
     assert result.trials_["value"].gt(0).all()
+
+
+def test_an_imputer_is_tuned_with_the_model_that_it_would_fit(gappy):
+    assert spelled_out(LGMDImputer()).estimator.get_params() == LGMDImputer().fit(gappy).estimator_.get_params()
+    imputer = LGMDImputer()
+    assert with_parameters(imputer, {"estimator__n_components": 3}).estimator.n_components == 3
+    assert imputer.estimator is None
 
 
 def test_models_of_other_people_are_tuned_too(gappy):

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 from sklearn.linear_model import Ridge
 
-from lgmd import DGRMD, LGMD, PMF, LGMDPlus, graphs
+from lgmd import DGRMD, GPCA, LGMD, PMF, LGMDImputer, LGMDPlus, graphs
 from lgmd.exceptions import InvalidDataError, InvalidParameterError
 from lgmd.observed import as_observed
 from lgmd.tuning import Choices, Range, default_space, tune, with_parameters
@@ -106,7 +106,7 @@ def test_learners_and_matrices_can_be_choices():
     [
         ({}, "empty"),
         ([], "empty"),
-        (3, "must map names"),
+        (3, r"must map names of parameters to ranges, such as \{'n_components': \(low, high\)\}"),
         ({"penalties": (1, 2)}, r"LGMD has no parameter 'penalties'\. It has .*'sample_graph__eta'"),
         ({"sample_graph__rho": (0.1, 1.0)}, "no parameter 'sample_graph__rho'"),
         ({3: (1, 2)}, "must be strings, but 3"),
@@ -155,6 +155,7 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
     [
         (PMF, "but is the class PMF"),
         ("PMF", "but is a str"),
+        (GPCA(3), r"GPCA cannot be tuned: it needs a complete table.*GPCA\.from_model"),
         (Ridge(), r"Ridge cannot be scored .* predict\(rows, columns\)"),
     ],
 )
@@ -170,8 +171,28 @@ def test_an_estimator_about_which_nothing_is_known_needs_a_space():
         def get_params(self, deep=True):
             return {"weights": "uniform"}
 
-    with pytest.raises(InvalidParameterError, match="Nothing is known to be worth tuning in this Mystery"):
+    advice = r"Nothing is known to be worth tuning in this Mystery.*space=\{'weights': \[one, another\]\}"
+    with pytest.raises(InvalidParameterError, match=advice):
         tune(Mystery(), TABLE)
+
+
+@pytest.mark.parametrize(
+    ("model", "space"),
+    [
+        (LGMD(3), ["penalty"]),
+        (LGMD(3), {"feature_penalty": (0.1, 1.0)}),
+        (LGMDImputer(), ["estimator__penalty"]),
+        (PMF(3), {"penalty": None, "inference": ["variational"]}),
+    ],
+)
+def test_penalties_that_are_learned_are_not_tuned(model, space):
+    with pytest.raises(InvalidParameterError, match=r"penalties belong to inference='map'.*Tune a model with"):
+        tune(model, TABLE, space=space)
+
+
+def test_a_penalty_may_be_tuned_where_inference_is_too():
+    space = {"penalty": None, "inference": ["variational", "map"]}
+    assert list(as_space(space, LGMD(3), as_observed(TABLE))) == ["penalty", "inference"]
 
 
 def test_tables_that_cannot_be_tuned_on_are_refused():

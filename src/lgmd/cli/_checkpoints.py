@@ -30,6 +30,8 @@ class Checkpoints:
         The results that the run is for.
     resume, force : bool
         Whether to go on with what is there, and, where not, whether to throw it away.
+    finished : Path or None
+        A file among the results from which ``--resume`` can go on as well, once the run has come to its end.
     seconds : float
         Work that would be lost; whoever does it adds to it.
     """
@@ -37,6 +39,7 @@ class Checkpoints:
     output: Path
     resume: bool = False
     force: bool = False
+    finished: Path | None = None
     seconds: float = 0.0
     _was_there: bool = field(default=False, init=False)
 
@@ -48,7 +51,7 @@ class Checkpoints:
     def check(self) -> None:
         """See whether there is a state to go on with, and whether that was meant."""
         self._was_there = self.folder.exists()
-        if self.resume and not self._was_there:
+        if self.resume and not self._was_there and not (self.finished and self.finished.is_file()):
             raise CheckpointError(
                 f"There is no checkpoint {self.folder} to go on from. Leave --resume out to start from the beginning."
             )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lgmd.exceptions import InvalidParameterError, LGMDError
 
-__all__ = ["OutputError", "check_file", "check_folder", "naming", "staged_files", "staged_folder"]
+__all__ = ["OutputError", "check_file", "check_folder", "naming", "refuse_same_names", "staged_files", "staged_folder"]
 
 # How a write fails half-way, which says no name.
 _HALF_WAY = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
@@ -63,6 +63,12 @@ def check_file(path: Path, force: bool) -> None:
         raise OutputError(f"The folder {parent} may not be written to. Change its permissions, or choose another.")
 
 
+def refuse_same_names(paths: Sequence[Path]) -> None:
+    """See that no result takes the place of another, before the work whose results they are."""
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise InvalidParameterError(f"{paths[0]} is named twice. Each file of results needs a name of its own.")
+
+
 @contextmanager
 def staged_folder(folder: Path) -> Iterator[Path]:
     """A new folder to write to; once all went well it takes the place of ``folder``."""
@@ -85,8 +91,7 @@ def staged_folder(folder: Path) -> Iterator[Path]:
 @contextmanager
 def staged_files(*paths: Path) -> Iterator[list[Path]]:
     """Temporary paths of the same names; once all went well they take their places, all or none."""
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise InvalidParameterError(f"{paths[0]} is named twice. Each file of results needs a name of its own.")
+    refuse_same_names(paths)
     with _staging(paths[0]) as staging:
         fresh = [staging / str(number) / path.name for number, path in enumerate(paths)]
         for path in fresh:

@@ -37,19 +37,20 @@ def impute(
 ) -> None:
     """Fill the gaps of a table with what a decomposition says.
 
-    Names and observed values stay as they are in the file, to the last digit. A long table gets a line for every pair
-    of row and column. Ctrl-C keeps the state in OUTPUT.checkpoint; --resume goes on.
+    Names stay as they are in the file, and observed values the same numbers, though 1.30 may be written 1.3. A long
+    table gets a line for every pair of row and column. Ctrl-C keeps the state in OUTPUT.checkpoint; --resume goes on.
     """
     from lgmd.cli._checkpoints import Checkpoints
     from lgmd.cli._filling import filled_table, refuse_missing_bars
     from lgmd.cli._fitting import fit_table
-    from lgmd.cli._output import staged_files
+    from lgmd.cli._output import refuse_same_names, staged_files
     from lgmd.cli._record import describe_fit
     from lgmd.tables import check_writable, write_table
 
     outputs = [output] if error_bars is None else [output, error_bars]
     for path in outputs:
         check_writable(path, force)
+    refuse_same_names(outputs)
     settings, stored = model.resolve()
     reading = reading.or_else(stored)
     checkpoints = Checkpoints(output, resume, force)

@@ -62,15 +62,17 @@ def tune(
     settings, stored = model.resolve()
     reading = reading.or_else(stored)
     space = parse_space(search or ())
-    checkpoints = Checkpoints(output, resume, force)
-    finished = output / _STORE
-    if resume and finished.is_file() and not checkpoints.folder.exists():
-        shutil.copyfile(finished, checkpoints.path(_STORE))
+    checkpoints = Checkpoints(output, resume, force, finished=output / _STORE)
     checkpoints.check()
     data = reading.read(table)
     talk.note(f"{table}: {shape_line(data)}.")
     estimator = settings.build(data, talk.note)
     with checkpoints:
+        store = checkpoints.path(_STORE)
+        finished = output / _STORE
+        goes_on = resume and finished.is_file() and not store.exists()
+        if goes_on:
+            shutil.copyfile(finished, store)
         started = time.monotonic()
         with trial_progress(trials, talk.quiet) as callback, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about single trials, and about the interruption, which is told below
@@ -78,11 +80,12 @@ def tune(
                 estimator,
                 data.to_fit(),
                 trials,
+                finished if goes_on else None,
                 space=space,
                 held_out=held_out,
                 n_splits=splits,
                 timeout=timeout,
-                storage=checkpoints.path(_STORE),
+                storage=store,
                 n_workers=workers,
                 callback=callback,
                 random_state=settings.parameters.get("random_state", 0),
@@ -106,7 +109,7 @@ def tune(
                     "table": describe_table(data, table),
                 },
             )
-            shutil.copyfile(checkpoints.path(_STORE), folder / _STORE)
+            shutil.copyfile(store, folder / _STORE)
             written += [folder / "best.json", folder / _STORE]
     best = ", ".join(f"{name} {_short(value)}" for name, value in result.best_params_.items())
     names = sorted(path.name for path in written)
@@ -125,10 +128,17 @@ def tune(
     )
 
 
-def _search(estimator: Any, data: Any, trials: int, **options: Any) -> Any:
+def _search(estimator: Any, data: Any, trials: int, finished: Path | None, **options: Any) -> Any:
+    from lgmd.exceptions import CheckpointError
     from lgmd.tuning import tune
 
-    return tune(estimator, data, trials, progress=False, refit=False, **options)
+    try:
+        return tune(estimator, data, trials, progress=False, refit=False, **options)
+    except CheckpointError as error:
+        if finished is None:
+            raise
+        # The copy that was refused is removed, and its name says nothing.
+        raise CheckpointError(str(error).replace(str(options["storage"]), str(finished))) from error
 
 
 def _short(value: Any) -> str:

@@ -97,9 +97,12 @@ def _angle_sections(rows: pd.DataFrame, folder: Path) -> list[Section]:
         )
         table = pd.concat([ours, pd.DataFrame(printed)], ignore_index=True)
         sections.append(Section(f"Subspace angles of {side}", text, table))
-    ranks = mean_table(rows, "rank", "level", METHODS, digits=1, errors=False)
-    sections.append(Section("Columns kept", "Mean number of columns of the factors.", ranks))
-    return sections
+    return [*sections, _columns_kept(rows)]
+
+
+def _columns_kept(denoising: pd.DataFrame, where: str = "") -> Section:
+    ranks = mean_table(denoising, "rank", "level", METHODS, digits=1, errors=False)
+    return Section(f"Columns kept{where}", "Mean number of columns of the factors.", ranks)
 
 
 def _family_sections(family: str, denoising: pd.DataFrame, completion: pd.DataFrame, folder: Path) -> list[Section]:
@@ -130,6 +133,7 @@ def _family_sections(family: str, denoising: pd.DataFrame, completion: pd.DataFr
             Section(f"Subspace angles of {side}, {name}", "", mean_table(denoising, measure, "level", METHODS))
             for measure, side in (("E5", "X"), ("E6", "W"))
         ]
+        sections.append(_columns_kept(denoising, f", {name}"))
     if len(completion):
         rivals = [method for method in METHODS[1:] if method != "LGMD"]
         sections += [

@@ -25,7 +25,7 @@ from lgmd.graphs import (
     as_learner,
 )
 from lgmd.observed import Observed, as_observed
-from lgmd.tuning.parameters import present_value, targets
+from lgmd.tuning.parameters import present_value, spelled_out, targets
 
 __all__ = ["default_range", "default_space"]
 
@@ -41,6 +41,7 @@ def default_space(estimator: Any, table: Any) -> dict[str, Any]:
     rank is not among them: the penalty, or the posterior, drops columns. Add it by name.
     """
     data = as_observed(table, allow_empty_rows=True, allow_empty_columns=True)
+    estimator = spelled_out(estimator)
     known = estimator.get_params()
     prefix = "estimator__" if "estimator__inference" in known else ""
     names: list[str] = []

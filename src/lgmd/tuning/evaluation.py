@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lgmd._typing import FloatArray
+from lgmd.estimators.gpca import GPCA
 from lgmd.exceptions import ConvergenceWarning, DivergenceError, InvalidParameterError
 from lgmd.observed import HeldOut
 from lgmd.tuning.parameters import with_parameters
@@ -99,6 +100,11 @@ def check_estimator(estimator: Any) -> None:
             "estimator must be an unfitted model such as LGMD(inference='map'), with fit, get_params and set_params, "
             f"but is {found}."
         )
+    if isinstance(estimator, GPCA):
+        raise InvalidParameterError(
+            f"{type(estimator).__name__} cannot be tuned: it needs a complete table, and a search holds entries out to "
+            "judge by. Tune LGMD, which takes gaps, and pass the best model to GPCA.from_model."
+        )
     if not (_predicts_entries(estimator) or hasattr(estimator, "reconstruct") or hasattr(estimator, "fit_transform")):
         raise InvalidParameterError(
             f"{type(estimator).__name__} cannot be scored on held-out entries: it has neither predict(rows, columns) "
@@ -122,13 +128,19 @@ def _fit_and_score(model: Any, split: Split, bar: Bar | None) -> float:
         warnings.simplefilter("ignore", ConvergenceWarning)
         if _predicts_entries(model) or hasattr(model, "reconstruct"):
             model.fit(split.training, **options)
-            # Models end a fit on Ctrl-C with what they have; here the search is to end.
-            if getattr(model, "status_", None) == "interrupted":
-                raise KeyboardInterrupt
+            _pass_interruption_on(model)
             predicted = _predictions(model, held_out)
         else:
-            predicted = _entries_of(model.fit_transform(split.training), held_out)
+            filled = model.fit_transform(split.training)
+            _pass_interruption_on(getattr(model, "estimator_", model))
+            predicted = _entries_of(filled, held_out)
     return root_mean_square(predicted - held_out.values)
+
+
+def _pass_interruption_on(model: Any) -> None:
+    """Models end a fit on Ctrl-C with what they have; here the search is to end."""
+    if getattr(model, "status_", None) == "interrupted":
+        raise KeyboardInterrupt
 
 
 def _predictions(model: Any, held_out: HeldOut) -> FloatArray:

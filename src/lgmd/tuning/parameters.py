@@ -16,10 +16,12 @@ from typing import Any
 
 from sklearn.base import clone
 
+from lgmd.estimators.imputer import LGMDImputer
+from lgmd.estimators.models import LGMD
 from lgmd.exceptions import InvalidParameterError
 from lgmd.graphs import GraphLearner, as_learner
 
-__all__ = ["parameter_names", "present_value", "targets", "with_parameters"]
+__all__ = ["parameter_names", "present_value", "spelled_out", "targets", "with_parameters"]
 
 _SIDES = ("sample_", "feature_")
 
@@ -41,11 +43,11 @@ def with_parameters(estimator: Any, parameters: Mapping[str, Any]) -> Any:
     -------
     estimator
     """
-    copy = clone(estimator)
+    copy = clone(spelled_out(estimator))
     plain: dict[str, Any] = {}
     nested: dict[str, dict[str, Any]] = {}
     for name, value in parameters.items():
-        for target in targets(estimator, name):
+        for target in targets(copy, name):
             parent, _, field = target.rpartition("__")
             if target in copy.get_params():
                 plain[target] = value
@@ -63,6 +65,13 @@ def with_parameters(estimator: Any, parameters: Mapping[str, Any]) -> Any:
     for name in sorted(plain, key=lambda name: name.count("__")):
         copy.set_params(**{name: plain[name]})
     return copy
+
+
+def spelled_out(estimator: Any) -> Any:
+    """An imputer that leaves its model open with the one that it would fit, whose parameters then have names."""
+    if isinstance(estimator, LGMDImputer) and estimator.estimator is None:
+        return clone(estimator).set_params(estimator=LGMD())
+    return estimator
 
 
 def present_value(estimator: Any, name: str) -> Any:

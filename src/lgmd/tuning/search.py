@@ -17,7 +17,7 @@ from lgmd.exceptions import InvalidParameterError
 from lgmd.observed import as_observed
 from lgmd.tuning.evaluation import Evaluation, check_estimator
 from lgmd.tuning.ledger import Ledger
-from lgmd.tuning.parameters import with_parameters
+from lgmd.tuning.parameters import spelled_out, with_parameters
 from lgmd.tuning.progress import progress_bar
 from lgmd.tuning.pruning import can_prune
 from lgmd.tuning.result import Trial, TuningError, TuningResult, trials_table
@@ -75,7 +75,7 @@ def tune(
         both sides loses nothing: with graphs at unit scale only the product of the two matters. For
         ``inference="variational"``, which learns the penalties, it is the sparsity of each graph, ``prior`` and
         ``noise``. The rank is tuned where ``"n_components"`` is asked for; its default range is from one to what the
-        estimator has now.
+        estimator has now. A penalty is refused where every trial is variational, since none would change.
     held_out : float, default=0.1
         Share of the observed entries that is put aside. Every row and column keeps an entry.
     n_splits : int, default=1
@@ -128,6 +128,7 @@ def tune(
     (60, 40)
     """
     check_estimator(estimator)
+    estimator = spelled_out(estimator)
     _check_settings(n_trials, held_out, n_splits, timeout, n_workers, random_state)
     allow_empty = _allows_empty(estimator)
     data = as_observed(Y, allow_empty_rows=allow_empty, allow_empty_columns=allow_empty)

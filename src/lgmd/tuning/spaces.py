@@ -18,7 +18,7 @@ from optuna.distributions import (
 from lgmd.exceptions import InvalidParameterError
 from lgmd.observed import Observed
 from lgmd.tuning.defaults import default_range, default_space
-from lgmd.tuning.parameters import present_value, targets
+from lgmd.tuning.parameters import parameter_names, present_value, targets
 
 __all__ = ["Choices", "Dimension", "Range", "Space", "as_space"]
 
@@ -110,7 +110,7 @@ def as_space(space: Any, estimator: Any, data: Observed) -> Space:
         if not space:
             raise InvalidParameterError(
                 f"Nothing is known to be worth tuning in this {type(estimator).__name__}. Say what to search: "
-                'space={"n_components": (1, 20, "log")}.'
+                f"space={_example(estimator)}."
             )
     elif isinstance(space, str):
         space = {space: None}
@@ -118,8 +118,8 @@ def as_space(space: Any, estimator: Any, data: Observed) -> Space:
         space = dict.fromkeys(space)
     if not isinstance(space, Mapping):
         raise InvalidParameterError(
-            "space must map names of parameters to ranges, such as {'penalty': (0.1, 10, 'log')}, or list names that "
-            f"have a default range, but is {space!r}."
+            f"space must map names of parameters to ranges, such as {_example(estimator)}, or list names that have a "
+            f"default range, but is {space!r}."
         )
     if not space:
         raise InvalidParameterError("space is empty, so there is nothing to tune. Leave it out for the default one.")
@@ -127,7 +127,35 @@ def as_space(space: Any, estimator: Any, data: Observed) -> Space:
     if wrong:
         raise InvalidParameterError(f"The names in space must be strings, but {wrong[0]!r} is among them.")
     _refuse_overlap(estimator, tuple(space))
-    return {name: _dimension(name, given, estimator, data) for name, given in space.items()}
+    dimensions = {name: _dimension(name, given, estimator, data) for name, given in space.items()}
+    _refuse_idle_penalties(estimator, dimensions)
+    return dimensions
+
+
+def _example(estimator: Any) -> str:
+    """How a space is written, with a parameter that the estimator has."""
+    names = sorted(parameter_names(estimator), key=lambda name: not name.endswith("n_components"))
+    for name in names:
+        if type(present_value(estimator, name)) in (int, float):
+            return f"{{{name!r}: (low, high)}}"
+    return f"{{{names[0] if names else 'name'!r}: [one, another]}}"
+
+
+def _refuse_idle_penalties(estimator: Any, space: Space) -> None:
+    """Variational inference learns the penalties, so that a search for one would try the same model again and again."""
+    known = parameter_names(estimator)
+    for name in space:
+        parent, found, side = targets(estimator, name)[0].rpartition("__")
+        inference = f"{parent}{found}inference"
+        if side not in ("sample_penalty", "feature_penalty") or inference not in known:
+            continue
+        searched = space.get(inference)
+        choices = searched.values if isinstance(searched, Choices) else (present_value(estimator, inference),)
+        if all(choice == "variational" for choice in choices):
+            raise InvalidParameterError(
+                f"{name!r} changes nothing: penalties belong to inference='map', but inference='variational' learns "
+                f"its own. Tune a model with inference='map', or leave {name!r} out of what is searched."
+            )
 
 
 def _refuse_overlap(estimator: Any, names: Sequence[str]) -> None:

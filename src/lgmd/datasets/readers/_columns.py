@@ -85,20 +85,21 @@ def read_table(content: bytes, path: Path, names: list[str] | None = None) -> Te
     Raises
     ------
     InvalidDataError
-        If it is empty, a line has too many fields, or the text is not UTF-8.
+        If it is empty, a line has too few fields or too many, or the text is not UTF-8.
     """
     import pandas as pd
 
     header: Any = {"header": 0} if names is None else {"header": None, "names": names}
     options: Any = {"dtype": str, "na_filter": False, "skip_blank_lines": False, "index_col": False, **header}
     try:
+        # The parser fills short lines up, and cuts the first if it is longer than the names.
+        _check_widths(content.decode("utf-8-sig"), path, names)
         with warnings.catch_warnings():
-            # The first line may be longer than the names, and would lose its last fields.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
+            warnings.simplefilter("ignore", pd.errors.ParserWarning)  # about empty fields beyond the names
             frame = pd.read_csv(io.BytesIO(content), **options)
-    except pd.errors.ParserWarning:
-        raise _too_long(content, path, names) from None
-    except ValueError as error:  # the parser's own error among them
+    except InvalidDataError:
+        raise
+    except (ValueError, csv.Error) as error:  # the parser's own error among them
         raise InvalidDataError(f"{path} is no comma-separated table ({str(error).strip()}).") from error
     texts = frame.to_numpy(dtype=object, na_value="")
     filled = np.flatnonzero((texts != "").any(axis=1))
@@ -114,11 +115,10 @@ def _parse(text: str) -> float:
         return math.inf
 
 
-def _too_long(content: bytes, path: Path, names: list[str] | None) -> InvalidDataError:
-    """Return the error for the first line with more fields than there are names."""
-    lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
-    width = len(next(lines) if names is None else names)
+def _check_widths(text: str, path: Path, names: list[str] | None) -> None:
+    """Raise for the first line that has not as many fields as there are names, but for blank ones."""
+    lines = csv.reader(io.StringIO(text, newline=""))
+    width = len(next(lines, []) if names is None else names)
     for fields in lines:
-        if any(fields[width:]):
-            return malformed(path, lines.line_num, f"there are {len(fields)} fields", f"{width} were expected")
-    return InvalidDataError(f"{path} has lines with more than the {width} fields that were expected.")
+        if any(fields) and (len(fields) < width or any(fields[width:])):
+            raise malformed(path, lines.line_num, f"there are {len(fields)} fields", f"{width} were expected")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import zlib
@@ -13,7 +14,7 @@ from typing import BinaryIO, TypeAlias, cast
 
 from lgmd.exceptions import InvalidDataError, InvalidParameterError, MissingDataError
 
-__all__ = ["PathLike", "Paths", "find_files", "malformed", "open_file", "read_bytes"]
+__all__ = ["PathLike", "Paths", "find_files", "malformed", "open_file", "open_text", "read_bytes"]
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Paths: TypeAlias = PathLike | Iterable[PathLike]
@@ -68,6 +69,15 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
             yield cast(BinaryIO, file)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise InvalidDataError(f"{path} is no gzip file, or a truncated one ({error}). Fetch it again.") from error
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[BinaryIO]:
+    """Open a file as :func:`open_file` does, past the mark that some editors put before UTF-8."""
+    with open_file(path) as file:
+        if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+            file.seek(0)
+        yield file
 
 
 def read_bytes(path: Path) -> bytes:

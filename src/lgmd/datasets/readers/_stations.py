@@ -55,17 +55,11 @@ def tabulate(
     InvalidDataError
         If there is no value in that time, or two different ones for the same day.
     """
-    first, last = _as_day(start, "start"), _as_day(end, "end")
+    if not series:
+        raise InvalidDataError("The files have names of columns, but no line of a station. Are they cut off?")
     used = [each for each in series if each.quantity in quantities and len(each.days)]
-    if first is None and used:
-        first = min(int(each.days.min()) for each in used)
-    if last is None and used:
-        last = max(int(each.days.max()) for each in used)
-    if first is not None and last is not None and first > last:
-        raise InvalidParameterError(f"start, {_date(first)}, is after end, {_date(last)}.")
     wanted = " and ".join(quantities)
-    if first is None or last is None:
-        raise InvalidDataError(f"The files have no value of {wanted}. Ask for another element.")
+    first, last = _period(used, wanted, start, end)
     rows = {station_id: row for row, station_id in enumerate(dict.fromkeys(each.station_id for each in series))}
     mean = np.zeros((len(rows), last - first + 1))
     for quantity in quantities:
@@ -84,6 +78,23 @@ def tabulate(
         altitude=np.array([place.altitude for place in places]),
         dates=np.arange(first, last + 1).astype("datetime64[D]"),
     )
+
+
+def _period(series: Sequence[Series], wanted: str, start: Any, end: Any) -> tuple[int, int]:
+    """First and last day of the table; what was not said is taken from the values."""
+    first, last = _as_day(start, "start"), _as_day(end, "end")
+    if first is not None and last is not None:
+        if first > last:
+            raise InvalidParameterError(f"start, {_date(first)}, is after end, {_date(last)}.")
+        return first, last
+    if not series:
+        raise InvalidDataError(f"The files have no value of {wanted}. Ask for another element.")
+    earliest, latest = min(int(each.days.min()) for each in series), max(int(each.days.max()) for each in series)
+    if first is not None and first > latest:
+        raise InvalidDataError(f"The last value of {wanted} is of {_date(latest)}, before start, {_date(first)}.")
+    if last is not None and last < earliest:
+        raise InvalidDataError(f"The first value of {wanted} is of {_date(earliest)}, after end, {_date(last)}.")
+    return earliest if first is None else first, latest if last is None else last
 
 
 def _fill(rows: dict[str, int], series: Sequence[Series], first: int, last: int) -> FloatArray:

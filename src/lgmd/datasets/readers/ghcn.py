@@ -76,6 +76,8 @@ def read_ghcn_daily(
     series: list[Series] = []
     for path in find_files(paths, ("*.dly", "*.csv", "*.dly.gz", "*.csv.gz")):
         content = read_bytes(path).removeprefix(codecs.BOM_UTF8)
+        if not content.strip():
+            raise InvalidDataError(f"{path} is empty.")
         first_line = content.split(b"\n", 1)[0].replace(b'"', b"")
         if first_line.startswith(b"STATION,"):
             found, described = _parse_access(content, path, quantities)
@@ -100,9 +102,8 @@ def _parse_by_station(content: bytes, path: Path, quantities: tuple[str, ...]) -
     ids, elements, flags = (table.columns[name] for name in ("ID", "ELEMENT", "Q_FLAG"))
     days, values = table.days("DATE"), table.numbers("DATA_VALUE")
     for row in np.flatnonzero(np.isnan(values)):
-        raise malformed(
-            path, table.lines[row], "the line ends before a value", "station,date,element,value were expected"
-        )
+        raise malformed(path, table.lines[row], "DATA_VALUE is empty", "a number was expected")
+    _refuse_fractions(table, "DATA_VALUE", np.where(np.isin(elements, quantities), values, 0.0))
     good = (flags == "") & (values != _MISSING)
     series = []
     for station in dict.fromkeys(ids):
@@ -140,10 +141,14 @@ def _tenths(table: TextTable, quantities: list[str]) -> dict[str, FloatArray]:
     if list(table.columns)[1] == "NAME":
         return _tenths_of_order(table.path, values)
     for quantity, numbers in values.items():
-        for row in np.flatnonzero(numbers % 1 > 0):
-            found = f"{quantity} is {table.columns[quantity][row]!r}"
-            raise malformed(table.path, table.lines[row], found, "whole tenths of a degree Celsius were expected")
+        _refuse_fractions(table, quantity, numbers)
     return values
+
+
+def _refuse_fractions(table: TextTable, name: str, numbers: FloatArray) -> None:
+    for row in np.flatnonzero(numbers % 1 > 0):
+        found = f"{name} is {table.columns[name][row]!r}"
+        raise malformed(table.path, table.lines[row], found, "whole tenths of a degree Celsius were expected")
 
 
 def _tenths_of_order(path: Path, values: dict[str, FloatArray]) -> dict[str, FloatArray]:

@@ -46,7 +46,7 @@ def read_gsod(
     MissingDataError
         If a file is not there.
     InvalidDataError
-        If a file is of another kind or has a bad line; if two values of a day differ; if there is none.
+        If a file is truncated or of another kind, with the line; if two values of a day differ; if there is none.
     """
     quantities = _QUANTITIES[check_choice(element, "element", tuple(_QUANTITIES))]
     unit = check_choice(unit, "unit", ("F", "C"))

@@ -35,7 +35,7 @@ def read_idx(path: PathLike) -> Array:
     MissingDataError
         If the file is not there.
     InvalidDataError
-        If it is no IDX file, or its length does not fit its header.
+        If it is no IDX file, its length does not fit its header, or no array has the dimensions in it.
     """
     path = Path(path)
     content = read_bytes(path)
@@ -50,13 +50,18 @@ def read_idx(path: PathLike) -> Array:
         raise InvalidDataError(f"{path} ends at byte {len(content)}, inside its header of {begin} bytes.")
     shape = tuple(np.frombuffer(content, dtype=">u4", count=n_dimensions, offset=4).tolist())
     expected = begin + int(np.prod(shape, dtype=object)) * kind.itemsize
+    written = " x ".join(f"{length:,}" for length in shape)
     if len(content) != expected:
-        written = " x ".join(f"{length:,}" for length in shape)
         raise InvalidDataError(
             f"{path} has {len(content):,} bytes, but its header announces {written} numbers of {kind.itemsize} bytes, "
             f"which makes {expected:,}. It is truncated or damaged."
         )
-    values = np.frombuffer(content, dtype=kind, offset=begin).reshape(shape)
+    try:
+        values = np.frombuffer(content, dtype=kind, offset=begin).reshape(shape)
+    except ValueError as error:
+        raise InvalidDataError(
+            f"{path} announces {written} numbers, which no array can hold. It is damaged."
+        ) from error
     return values.astype(kind.newbyteorder("="))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from lgmd.datasets.containers import SparseRatings
-from lgmd.datasets.readers._files import PathLike, malformed, open_file
+from lgmd.datasets.readers._files import PathLike, malformed, open_text
 from lgmd.exceptions import InvalidDataError, MissingDataError
 
 __all__ = ["read_movielens"]
@@ -78,7 +78,7 @@ def _locate(path: Path) -> Path:
 
 
 def _recognise(path: Path) -> _Form:
-    with open_file(path) as file:
+    with open_text(path) as file:
         line = file.readline(1000).rstrip(b"\r\n")
     form = _Form(b"\t")
     if line == _HEADER:
@@ -100,7 +100,7 @@ def _read_columns(path: Path, form: _Form) -> dict[str, Any]:
     names = list(_FIELDS) if form.separator != b"::" else ["user", "_1", "item", "_2", "rating", "_3", "timestamp"]
     kinds = {"user": np.int64, "item": np.int64, "rating": np.float64, "timestamp": np.int64}
     try:
-        with open_file(path) as file:
+        with open_text(path) as file:
             frame = pd.read_csv(
                 file,
                 sep=form.separator[:1].decode(),
@@ -127,7 +127,7 @@ def _read_columns(path: Path, form: _Form) -> dict[str, Any]:
 
 def _first_fault(path: Path, form: _Form) -> InvalidDataError:
     """Return the error for the first line that does not fit, found by reading line by line."""
-    with open_file(path) as file:
+    with open_text(path) as file:
         for number, line in enumerate(file, start=1):
             line = line.rstrip(b"\r\n")
             if number > form.n_header_lines and line and not _fits(line, form):

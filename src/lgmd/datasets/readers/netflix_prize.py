@@ -13,7 +13,7 @@ from scipy import sparse
 from lgmd._typing import Array, IntArray
 from lgmd._validation import check_integer
 from lgmd.datasets.containers import SparseRatings
-from lgmd.datasets.readers._files import Paths, find_files, malformed, open_file
+from lgmd.datasets.readers._files import Paths, find_files, malformed, open_text
 from lgmd.datasets.readers._progress import byte_progress
 from lgmd.exceptions import InvalidDataError
 
@@ -28,6 +28,9 @@ _FILES = ("combined_data_*.txt", "mv_*.txt", "combined_data_*.txt.gz", "mv_*.txt
 
 # What follows the user's number: a comma, the rating, a comma and a date of ten characters.
 _TAIL = 13
+
+# Where the digits of the date are, counted from the end of the line.
+_DATE_DIGITS = (1, 2, 4, 5, 7, 8, 9, 10)
 
 
 def read_netflix_prize(paths: Paths, n_users: int | None = None, n_movies: int | None = None) -> SparseRatings:
@@ -102,7 +105,7 @@ class _Block:
 def _parse_file(path: Path) -> Iterator[tuple[_Block, int]]:
     """Parse a file block by block; with each come the bytes that it took."""
     movie, n_lines, rest = 0, 0, b""
-    with open_file(path) as file:
+    with open_text(path) as file:
         while True:
             read = file.read(_BLOCK)
             content = rest + read
@@ -129,9 +132,11 @@ def _parse_block(content: bytes, movie: int, path: Path, n_before: int) -> tuple
     movies = np.concatenate(([movie], begun)).astype(np.int32)[np.cumsum(is_header)[is_rating]]
     starts, stops = starts[is_rating], stops[is_rating]
     # Short lines fail by their length; the clip keeps their look-ups inside the block.
-    at = {offset: characters[np.maximum(stops - offset, 0)] for offset in (3, 6, 11, 12, 13)}
+    at = {offset: characters[np.maximum(stops - offset, 0)] for offset in range(1, _TAIL + 1)}
     users, fits = _decimals(characters, starts, stops - _TAIL)
     fits &= (at[13] == _COMMA) & (at[11] == _COMMA) & (at[6] == _DASH) & (at[3] == _DASH)
+    for offset in _DATE_DIGITS:
+        fits &= at[offset] - _ZERO <= 9  # wraps around below zero
     ratings = at[12] - _ZERO
     fits &= (ratings >= 1) & (ratings <= 5)
     if not (headers_fit.all() and fits.all()):

@@ -33,7 +33,7 @@ def read_tdt2(path: PathLike) -> LabelledData:
     MissingDataError
         If the file is not there.
     InvalidDataError
-        If it is no such Matlab file, or lacks one of the two.
+        If it is no such Matlab file, lacks one of the two, or has counts that are not finite.
     """
     path = Path(path)
     if not path.is_file():
@@ -54,6 +54,8 @@ def read_tdt2(path: PathLike) -> LabelledData:
     if content["fea"].ndim != 2 or content["fea"].dtype.kind not in "fiub":
         raise InvalidDataError(f"{path}: fea is no table of numbers.")
     counts = sparse.csr_array(content["fea"], dtype=np.float64)
+    if not np.isfinite(counts.data).all():
+        raise InvalidDataError(f"{path}: fea has entries that are NaN or infinite, so they are no counts.")
     if counts.shape[0] != len(topics):
         raise InvalidDataError(f"{path}: gnd is for {len(topics):,} documents, but fea has {counts.shape[0]:,} rows.")
     if topics.dtype.kind not in "fiu" or np.any(topics != np.rint(topics)):
