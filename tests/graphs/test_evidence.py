@@ -592,3 +592,13 @@ def test_twenty_thousand_rows_will_do():
     assert np.mean(np.sign(-weights) == signs[rows] * signs[columns]) > 0.95
     assert len(rows) > 30_000
     assert learned(rng.standard_normal((20_000, 25)).astype(np.float32)).n_edges < 20
+
+
+def test_a_graph_that_nothing_proves_leaves_out_rows_of_which_little_is_known(rng):
+    X = rng.standard_normal((60, 4))
+    X[40:] *= 0.3  # a tenth of their squares is known, the rest is variance
+    variance = np.where(np.arange(60) < 40, 0.1, 4 * 0.91)
+    offered = EvidenceGraph().unproven(FactorMoments(X, variance), GraphEstimate.identity(60))
+    degrees = (offered.precision != 0).sum(axis=1) - 1
+    assert degrees[:40].max() > 1
+    assert not degrees[40:].any()

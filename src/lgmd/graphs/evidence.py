@@ -58,8 +58,9 @@ _GROWTH = 1.5
 # goes on between them: they were chosen for looking unlike.
 _JOINED_IN_GROUPS, _LEFT_BETWEEN_GROUPS = 0.6, 0.25
 
-# Nodes up to which a graph is offered that nothing proves: a tenth of a second each time.
-_MOST_UNPROVEN = 500
+# Nodes up to which a graph is offered that nothing proves: a tenth of a second each time. Of a row with edges there at
+# least this share of what is known of a typical row has to be known.
+_MOST_UNPROVEN, _WELL_KNOWN = 500, 0.5
 
 
 class _Kind(NamedTuple):
@@ -221,7 +222,7 @@ class EvidenceGraph(GraphLearner):
         is_asked = self.ask_entries and self.neighbors == "auto" and len(moments.mean) <= _MOST_UNPROVEN
         if not is_asked or moments.centred().n_directions < _FEWEST:
             return previous
-        return LaplacianGraph(candidates=self.candidates, order=False).learn(moments, previous)
+        return LaplacianGraph(candidates=self.candidates, order=False).learn(_well_known(moments), previous)
 
     def _known_beforehand(self, n: int) -> WeightedGraph | None:
         """The given graph, or the order of the rows; None if neither is asked."""
@@ -254,6 +255,18 @@ class EvidenceGraph(GraphLearner):
                 findings.append(_finding(moments, everything, kind.of(everything), held_out))
         real = [finding for finding in findings if finding is not None and finding.ratio > 0]
         return max(real, key=lambda finding: (finding.gain, -finding.held_out), default=None)
+
+
+def _well_known(moments: FactorMoments) -> FactorMoments:
+    """Zeros in rows of which much less is known than of others.
+
+    The entries that judge a graph are those of the others: they cannot say whether it is right about these.
+    """
+    squares = moments.squares()
+    of_mean = np.einsum("ij,ij->i", moments.mean, moments.mean, dtype=np.float64)
+    shares = np.divide(of_mean, squares, out=np.zeros_like(squares), where=squares > 0)
+    are_known = shares >= _WELL_KNOWN * np.median(shares)
+    return moments if are_known.all() else replace(moments, mean=moments.mean * are_known[:, None])
 
 
 def _together(

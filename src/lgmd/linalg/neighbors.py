@@ -94,7 +94,8 @@ def nearest_rows_with_gaps(
     Returns
     -------
     ndarray of int, shape (n_rows, n_neighbors)
-        Nearest first; n_rows where there are no more rows with entries, and everywhere in rows without. Cost: one operation for each two entries of a column; memory ``O(n_rows)`` a thread.
+        Nearest first; n_rows where there are no more rows with entries, and everywhere in rows without. Cost: one
+        operation for each two entries of a column; memory ``O(n_rows)`` a thread.
     """
     out = np.empty((len(by_rows.indptr) - 1, n_neighbors), dtype=np.int64)
     map_blocks(
