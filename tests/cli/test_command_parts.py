@@ -66,7 +66,7 @@ def test_exit_codes_are_documented(command):
         ("set header=, row_names= or delimiter=.", "set --header, --row-names or --delimiter."),
         ("Pass encoding='latin-1' or 'cp1252'", "Pass --encoding latin-1 or 'cp1252'"),
         ("above tol=1e-05. Raise max_iter, or", "above --tol 1e-05. Raise --max-iter, or"),
-        ("PMF stopped after max_iter=504 iterations; the", "PMF was stopped by --max-iter after 504 iterations; the"),
+        ("PMF was stopped by max_iter after 504 steps", "PMF was stopped by --max-iter after 504 steps"),
         ("held_out=0.1 leaves", "--held-out 0.1 leaves"),
         ("Drop it, or pass allow_empty=True.", "Drop it, or pass --allow-empty."),
         ("(force=True, --force)", "(--force)"),

@@ -272,7 +272,7 @@ def test_the_outcome_for_people_and_for_programs(command, table_file, frame):
     assert "held-out entries (RMSE)" in people.out
     assert "report.html" in people.out
     assert people.err.count("Warning:") == 1
-    assert "--max-iter 2" in people.err
+    assert "stopped by --max-iter after 2 iterations" in people.err
     programs = command("fit", table_file, "-o", "two", "--max-iter", 2, "-k", 2, "--json", "--quiet", *FAST)
     found = json.loads(programs.out)
     assert programs.err == ""

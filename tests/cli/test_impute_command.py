@@ -170,7 +170,7 @@ def test_the_outcome_for_programs(command, table_file, frame):
     assert found["output"] == "filled.csv"
     assert found["filled"] == int(frame.isna().to_numpy().sum())
     assert found["result"]["iterations"] == 2
-    assert any("--max-iter 2" in warning for warning in found["warnings"])
+    assert any("stopped by --max-iter after 2 iterations" in warning for warning in found["warnings"])
     assert ended.err.startswith(f"{table_file}: 20 rows x 12 columns")
 
 

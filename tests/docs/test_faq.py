@@ -72,7 +72,7 @@ CASES = {
     "sample_graph looks like": lambda: quick(sample_graph=PriorGraph(laplacian(candidates.chain(12).astype(float)))),
     "sample_graph must be one of": lambda: LGMD(2, sample_graph="knnn").fit(Y),
     "sample_graph.candidates": lambda: quick(sample_graph=EvidenceGraph(candidates=candidates.chain)).save("model.npz"),
-    "LGMD stopped after": lambda: LGMD(2, max_iter=2).fit(Y),
+    "LGMD was stopped by max_iter after": lambda: LGMD(2, max_iter=2).fit(Y),
     "return_std=True": lambda: PMF(2, tol=1.0).fit(Y).reconstruct(return_std=True),
     "likelihood='student'": lambda: LGMD(2, inference="map", likelihood="student").fit(Y),
     "The factor updates": lambda: LGMD(2, inference="map", update="paper", sample_penalty=1e4, feature_penalty=1e4).fit(

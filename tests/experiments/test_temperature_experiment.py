@@ -54,11 +54,16 @@ def write_stations(folder):
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory):
+def stations(tmp_path_factory):
+    data = tmp_path_factory.mktemp("data")
+    write_stations(data)
+    return data
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory, stations):
     with pytest.MonkeyPatch.context() as patch:
-        data = tmp_path_factory.mktemp("data")
-        write_stations(data)
-        patch.setenv("LGMD_DATA", str(data))
+        patch.setenv("LGMD_DATA", str(stations))
         # Every model is timed in test_running_time.
         patch.setattr(running_time, "MODELS", {"PMF": PMF, "LGMD+": LGMDPlus})
         return reproduce(TINY, tmp_path_factory.mktemp("temperature"), console=Console(file=StringIO()))
@@ -219,7 +224,8 @@ def test_the_page_of_a_finished_run_needs_the_data_too(done, tmp_path, monkeypat
         reproduce(TINY, done.folder, console=Console(file=StringIO()))
 
 
-def test_a_finished_run_is_not_run_again(done, monkeypatch):
+def test_a_finished_run_is_not_run_again(done, stations, monkeypatch):
+    monkeypatch.setenv("LGMD_DATA", str(stations))
     monkeypatch.setattr(Temperature, "run", lambda *_: pytest.fail("a cell was run again"))
     again = reproduce(TINY, done.folder, console=Console(file=StringIO()))
     assert again.results.equals(done.results)

@@ -444,7 +444,7 @@ def test_convergence_is_by_change_an_entry(make_table, tol):
     np.testing.assert_allclose(model.history_.change[1:], changes, atol=1e-15)
     assert abs(changes[-1]) <= tol
     assert np.all(np.abs(changes[:-1]) > tol)
-    with pytest.warns(ConvergenceWarning, match=r"stopped after max_iter=2 iterations; the change per entry"):
+    with pytest.warns(ConvergenceWarning, match=r"stopped by max_iter after 2 iterations; the change per entry"):
         LGMD(8, **NO_GRAPHS, tol=0.0, max_iter=2).fit(gappy)
 
 

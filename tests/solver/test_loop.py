@@ -182,7 +182,7 @@ def test_running_out_of_iterations_warns_with_numbers(make_table, inference, mea
     complete, _ = make_table()
     with pytest.warns(
         ConvergenceWarning,
-        match=rf"PMF stopped after max_iter=2 iterations; the {measure} \d\.\de-\d\d is above tol=1e-12. "
+        match=rf"PMF was stopped by max_iter after 2 iterations; the {measure} \d\.\de-\d\d is above tol=1e-12. "
         "Raise max_iter, or accept: the objective fell in every iteration",
     ):
         model = PMF(n_components=3, inference=inference, tol=1e-12, max_iter=2).fit(complete)

@@ -236,11 +236,10 @@ def test_an_interrupted_imputer_ends_the_search_too(gappy, monkeypatch):
     real = PMF.fit
     fits = []
 
-    def fit(self, *arguments, **options):
+    def fit(self, table):
         fits.append(self)
-        if len(fits) == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-        return real(self, *arguments, **options)
+        stop = None if len(fits) < 3 else lambda _: os.kill(os.getpid(), signal.SIGINT)
+        return real(self, table, callback=stop)
 
     monkeypatch.setattr(PMF, "fit", fit)
     with pytest.warns(UserWarning, match="interrupted after 2 of 5 trials"):

@@ -65,8 +65,6 @@ _PHRASES = (
     (re.compile(r"\(force=True, --force\)"), "(--force)"),
     (re.compile(r"\b([Ll]eave) (log1p|scale|long) out\b"), r"\1 --\2 out"),
     (re.compile(r"predict\(rows, columns\)"), "predict(rows, columns) in Python"),
-    # A run that is gone on with may have more iterations behind it than --max-iter says now.
-    (re.compile(r"\bstopped after max_iter=(\d+) iterations"), r"was stopped by --max-iter after \1 iterations"),
     (re.compile(r"\banother estimator\b"), "another model"),
     (re.compile(r"\banother space\b"), "another --search"),
     (re.compile(r"\banother study_name or storage to start anew\b"), "--force without --resume to start anew"),

@@ -31,7 +31,7 @@ class Status(Enum):
             else:
                 reason = f"the {measure} {change:.1e} is above tol={tol:.0e}"
             return (
-                f"{name} stopped after max_iter={n_iter} iterations; {reason}. "
+                f"{name} was stopped by max_iter after {n_iter} iterations; {reason}. "
                 f"Raise max_iter, or accept: the objective {fell} in every iteration with the same graphs."
             )
         if self is Status.INTERRUPTED:
