@@ -68,7 +68,7 @@ def test_exit_codes_are_documented(command):
         ("above tol=1e-05. Raise max_iter, or", "above --tol 1e-05. Raise --max-iter, or"),
         ("PMF was stopped by max_iter after 504 steps", "PMF was stopped by --max-iter after 504 steps"),
         ("held_out=0.1 leaves", "--held-out 0.1 leaves"),
-        ("Drop it, or pass allow_empty=True.", "Drop it, or pass --allow-empty."),
+        ("Drop it, or use a model with allow_empty=True.", "Drop it, or use a model with --allow-empty."),
         ("(force=True, --force)", "(--force)"),
         ('noise="samples" needs inference="variational": the', "--noise samples needs --inference variational: the"),
         ("prior='shared' is", "--set prior=shared is"),

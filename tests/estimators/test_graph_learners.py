@@ -14,7 +14,9 @@ from lgmd.exceptions import ConvergenceWarning, InvalidGraphError
 from lgmd.graphs import (
     LEARNERS,
     EvidenceGraph,
+    FactorMoments,
     FixedGraph,
+    GraphEstimate,
     GraphicalLassoGraph,
     KNNGraph,
     LaplacianGraph,
@@ -276,6 +278,35 @@ def test_rows_without_entries_have_no_edges(learner, inference):
     joined = (graph != 0).sum(axis=1) > 1
     assert joined.any()
     assert not joined[empty].any()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_of_which_nothing_is_known_leave_the_graph_of_the_others_alone(sparse):
+    X = make_matrix_normal(40, 30, 12, sample_graph="blocks", feature_graph="none", random_state=1).sample_factors
+    learner = LaplacianGraph(sparse=sparse, order=False)
+    among, alone = (
+        learner.learn(FactorMoments(factor), GraphEstimate.identity(len(factor)))
+        for factor in (np.insert(X, [0, 10, 10, 40], 0.0, axis=0), X)
+    )
+    nothing = np.array([0, 11, 12, 43])
+    known = np.setdiff1d(np.arange(44), nothing)
+    graph = among.precision.toarray()
+    np.testing.assert_allclose(graph[np.ix_(known, known)], alone.precision.toarray(), rtol=1e-12)
+    variances = np.diag(np.linalg.inv(graph))
+    np.testing.assert_allclose(variances[nothing], variances[known].mean(), rtol=1e-6)
+    assert among.logdet == pytest.approx(np.linalg.slogdet(graph)[1])
+
+
+def test_neighbours_of_rows_with_entries_are_the_same_beside_rows_without():
+    table = make_matrix_normal(40, 30, 4, sample_graph="blocks", missing=0.1, random_state=1).observed
+    more = np.vstack([table, np.full((15, 30), np.nan)])
+    alone, among = (
+        LGMD(4, sample_graph="knn", feature_graph="none", allow_empty=True).fit(each) for each in (table, more)
+    )
+    graph = among.sample_graph_.toarray()
+    np.testing.assert_allclose(graph[:40, :40], alone.sample_graph_.toarray(), rtol=1e-12)
+    _, std = among.reconstruct(return_std=True)
+    assert 0.8 < std[40:].mean() / table[~np.isnan(table)].std() < 1.5
 
 
 def test_rows_without_entries_follow_a_graph_that_is_given():

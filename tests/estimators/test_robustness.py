@@ -361,7 +361,7 @@ def test_error_bars_of_a_constant_table_are_small_beside_it(inference, size):
 
 def test_columns_of_equal_name_are_refused():
     table = pd.DataFrame(np.arange(15.0).reshape(5, 3), columns=list("aba"))
-    with pytest.raises(InvalidDataError, match=r"2 columns have the same name, 'a'\. Rename them"):
+    with pytest.raises(InvalidDataError, match=r"More than one column has the name 'a'\. Rename them"):
         LGMD(2).fit(table)
 
 

@@ -421,3 +421,8 @@ def test_a_graph_of_networkx_is_no_adjacency():
     networkx = pytest.importorskip("networkx")
     with pytest.raises(InvalidGraphError, match=r"is a Graph of networkx.*to_scipy_sparse_array"):
         candidate_pairs(networkx.path_graph(4), 4)
+
+
+def test_labels_that_are_called_ordered_are_labels():
+    rows, columns = candidate_pairs(chain(pd.Series([3.0, 1.0, 2.0], index=["ordered", "cat", "codes"])), 3)
+    assert sorted(zip(rows.tolist(), columns.tolist(), strict=True)) == [(0, 2), (1, 2)]

@@ -160,6 +160,11 @@ def test_groups_in_an_order_that_goes_on_between_them_are_joined(rng):
     assert np.sum(steps(found) > 1) > 50
 
 
+def test_two_rows_that_are_unlike_by_chance_do_not_end_an_order():
+    kept = [learned(EvidenceGraph(), in_chain(100, 10, 0.7, np.random.default_rng(seed))) for seed in range(22)]
+    assert all(np.sum(steps(estimate) == 1) == 99 for estimate in kept if estimate.n_edges)
+
+
 def test_rows_that_are_the_same_as_the_next_do_no_harm(rng):
     X = np.repeat(rng.standard_normal((30, 20)), 2, axis=0)
     for learner in LEARNERS:

@@ -360,10 +360,8 @@ def _refuse_equal_names(table: Any) -> None:
     columns = getattr(table, "columns", None)
     if columns is None or getattr(columns, "is_unique", True):
         return
-    name = columns[columns.duplicated()][0]
-    raise InvalidDataError(
-        f"{int((columns == name).sum())} columns have the same name, {name!r}. Rename them, or drop all but one."
-    )
+    name = columns[columns.duplicated()].tolist()[0]
+    raise InvalidDataError(f"More than one column has the name {name!r}. Rename them, or drop all but one.")
 
 
 def most_components(n_components: int, data: Observed) -> int:

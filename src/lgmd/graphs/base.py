@@ -14,6 +14,7 @@ import scipy.sparse
 from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
 from lgmd._validation import as_symmetric
 from lgmd.exceptions import InvalidGraphError
+from lgmd.linalg.marginals import mean_marginal_variance
 from lgmd.linalg.pairs import pair_products
 from lgmd.observed import Observed
 
@@ -86,6 +87,23 @@ class GraphEstimate:
         """Whether it says nothing about any row: no edge, and unit scale."""
         return self.n_edges == 0 and bool(np.all(self.precision.diagonal() == 1))
 
+    def among(self, n: int, nodes: IntArray) -> GraphEstimate:
+        """The same over n rows, of which these are its own; the others stand alone and vary as these do on average."""
+        alone: IntArray = np.setdiff1d(np.arange(n), nodes)
+        diagonal = 1.0 / mean_marginal_variance(self.precision)
+        entries = self.precision.tocoo()
+        values = np.append(entries.data, np.full(len(alone), diagonal))
+        rows, columns = (np.append(nodes[ends], alone) for ends in entries.coords)
+        return GraphEstimate(
+            scipy.sparse.csr_array((values, (rows, columns)), shape=(n, n)),
+            self.logdet + len(alone) * float(np.log(diagonal)),
+            self.objective,
+            self.converged,
+            self.penalty,
+            self.strength,
+            self.proven,
+        )
+
     @classmethod
     def identity(cls, n: int) -> GraphEstimate:
         """The graph without edges at unit scale."""
@@ -136,6 +154,16 @@ class FactorMoments:
         if not known.any():
             return self
         return replace(self, mean=np.where(known[:, None], self.mean - self.mean[known].mean(axis=0), 0.0))
+
+    def rows(self, nodes: IntArray) -> FactorMoments:
+        """The same of some rows."""
+        cross = self.cross
+        return replace(
+            self,
+            mean=self.mean[nodes],
+            variance=None if self.variance is None else self.variance[nodes],
+            cross=None if cross is None else lambda rows, others: cross(nodes[rows], nodes[others]),
+        )
 
     def columns(self, chosen: IntArray) -> FactorMoments:
         """The same of some columns of rows that no graph joins yet."""

@@ -287,10 +287,9 @@ def _sorting(order: Any) -> IntArray:
 
 def _ranks(order: Any) -> Array:
     """The values, or of ordered categories, such as months by name, their places; NaN where there is none."""
-    categories = getattr(order, "cat", order)
-    if not getattr(categories, "ordered", False):
+    if getattr(getattr(order, "dtype", None), "ordered", False) is not True:
         return np.asarray(order)
-    codes = np.asarray(categories.codes)
+    codes = np.asarray(getattr(order, "cat", order).codes)
     return np.where(codes < 0, np.nan, codes)
 
 

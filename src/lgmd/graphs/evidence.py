@@ -53,10 +53,10 @@ _WEAKEST, _DEVIATIONS = 0.12, 3.0
 # How many times as strong a graph may be after another look, for all edges of a row together.
 _GROWTH = 1.5
 
-# Rows that follow each other in a table sorted by groups: at least so many are edges, and those that edges do not bring
-# together have less than this share of the correlation of all. Much less than all of it is enough for an order that
-# goes on between them: they were chosen for looking unlike.
-_JOINED_IN_GROUPS, _LEFT_BETWEEN_GROUPS = 0.6, 0.25
+# Rows that follow each other in a table sorted by groups: at least so many are edges, so many are not brought together
+# by edges, and these have less than this share of the correlation of all. Much less than all of it is enough for an
+# order that goes on between them: they were chosen for looking unlike.
+_JOINED_IN_GROUPS, _ENDS_OF_GROUPS, _LEFT_BETWEEN_GROUPS = 0.6, 0.05, 0.25
 
 # Nodes up to which a graph is offered that nothing proves: a tenth of a second each time. Of a row with edges there at
 # least this share of what is known of a typical row has to be known.
@@ -222,7 +222,8 @@ class EvidenceGraph(GraphLearner):
         is_asked = self.ask_entries and self.neighbors == "auto" and len(moments.mean) <= _MOST_UNPROVEN
         if not is_asked or moments.centred().n_directions < _FEWEST:
             return previous
-        return LaplacianGraph(candidates=self.candidates, order=False).learn(_well_known(moments), previous)
+        learner = LaplacianGraph(candidates=self.candidates, order=False)
+        return learner.learn(moments if self.candidates is not None else _well_known(moments), previous)
 
     def _known_beforehand(self, n: int) -> WeightedGraph | None:
         """The given graph, or the order of the rows; None if neither is asked."""
@@ -265,7 +266,8 @@ def _well_known(moments: FactorMoments) -> FactorMoments:
     squares = moments.squares()
     of_mean = np.einsum("ij,ij->i", moments.mean, moments.mean, dtype=np.float64)
     shares = np.divide(of_mean, squares, out=np.zeros_like(squares), where=squares > 0)
-    are_known = shares >= _WELL_KNOWN * np.median(shares)
+    typical = float(np.median(shares[shares > 0])) if shares.any() else 0.0
+    are_known = shares >= _WELL_KNOWN * typical
     return moments if are_known.all() else replace(moments, mean=moments.mean * are_known[:, None])
 
 
@@ -321,11 +323,13 @@ def _ends_with_groups(graph: WeightedGraph, moments: FactorMoments) -> bool:
     """
     rows = np.arange(graph.n - 1)
     edges = abs(graph.laplacian())
-    are_joined, are_near = (np.asarray(steps[rows, rows + 1]).ravel() > 0 for steps in (edges, edges @ edges))
-    correlations = moments.pair_correlations(rows, rows + 1)
-    if are_near.all() or are_joined.mean() < _JOINED_IN_GROUPS:
+    are_joined = np.asarray(edges[rows, rows + 1]).ravel() > 0
+    # With the degrees on the diagonal, rows that are joined have an entry in common too.
+    are_apart = np.asarray(edges[:-1].multiply(edges[1:]).sum(axis=1)).ravel() == 0
+    if are_apart.mean() < _ENDS_OF_GROUPS or are_joined.mean() < _JOINED_IN_GROUPS:
         return False
-    return bool(correlations[~are_near].mean() < _LEFT_BETWEEN_GROUPS * correlations.mean())
+    correlations = moments.pair_correlations(rows, rows + 1)
+    return bool(correlations[are_apart].mean() < _LEFT_BETWEEN_GROUPS * correlations.mean())
 
 
 def _judged(

@@ -73,9 +73,11 @@ class KNNGraph(GraphLearner):
             rows, neighbors = np.repeat(np.arange(n), n_neighbors), nearest_rows(data, n_neighbors).ravel()
             rows, neighbors = rows[neighbors < n], neighbors[neighbors < n]
         joined = scipy.sparse.csr_array((np.ones(len(rows)), (rows, neighbors)), shape=(n, n))
-        adjacency = joined.maximum(joined.T)
-        precision = unit_scale(laplacian(adjacency) + self.ridge * scipy.sparse.eye_array(n))
-        return GraphEstimate(precision, log_determinant(precision).value)
+        adjacency = scipy.sparse.csr_array(joined.maximum(joined.T))
+        known = np.flatnonzero((data.row_counts > 0) | (np.diff(adjacency.indptr) > 0))
+        precision = unit_scale(laplacian(adjacency[known][:, known]) + self.ridge * scipy.sparse.eye_array(len(known)))
+        found = GraphEstimate(precision, log_determinant(precision).value)
+        return found if len(known) == n else found.among(n, known)
 
 
 def nearest_rows(data: Observed, n_neighbors: int) -> IntArray:

@@ -419,8 +419,12 @@ class LaplacianGraph(GraphLearner):
         check_candidates(self.candidates, data.shape[0], side)
         return GraphEstimate.identity(data.shape[0])
 
-    def learn(self, moments: FactorMoments, previous: GraphEstimate) -> LaplacianEstimate:
-        """Solve the problem for the factor's correlations, from the previous graph on."""
+    def learn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
+        """Solve the problem for the factor's correlations, from the previous graph on.
+
+        Of rows that are zero nothing is known, least of all that they are as far from all others. Unless candidates say
+        where they may have edges, they have none.
+        """
         if self.order and self.candidates is None:
             # Both are judged on some of the columns, with the penalty that all of them will have.
             anywhere = replace(self, order=False, rho=self._rho(moments))
@@ -428,6 +432,13 @@ class LaplacianGraph(GraphLearner):
             return (in_order if prefers_order(anywhere, in_order, moments, previous) else anywhere).learn(
                 moments, previous
             )
+        n = len(moments.mean)
+        known = np.flatnonzero(np.any(moments.mean != 0, axis=1))
+        if self.candidates is None and len(known) < n:
+            if len(known) < 2:
+                return GraphEstimate.identity(n)
+            before = replace(previous, precision=scipy.sparse.csr_array(previous.precision)[known][:, known])
+            return self.learn(moments.rows(known), before).among(n, known)
         problem = self._problem(moments)
         point = problem.point(previous.precision)
         if problem.n > EXACT_NODES:
@@ -450,11 +461,6 @@ class LaplacianGraph(GraphLearner):
             pairs = nearest_pairs(vectors, min(self.n_neighbors, n - 1))
             correlations = moments.pair_correlations(*pairs)
         rows, columns = pairs
-        known = np.any(moments.mean != 0, axis=1)
-        if self.candidates is None and not known.all():
-            # Of a row that is zero nothing is known, least of all that it is as far from all others.
-            kept = known[rows] & known[columns]
-            rows, columns, correlations = rows[kept], columns[kept], correlations[kept]
         return _Problem(n, rows, columns, np.maximum(2.0 - 2.0 * correlations, 0.0), float(n), self._rho(moments))
 
     def _rho(self, moments: FactorMoments) -> float:

@@ -19,8 +19,11 @@ def known_rows(factor: FloatArray, data: Observed, precision: SparseGraph) -> Fl
 
     What stands there instead is what unfinished solves and moves between intercepts and factors have left.
     """
-    known = (data.row_counts > 0) | (np.diff(precision.indptr) > 1)
-    return factor if known.all() else factor * known[:, None]
+    known = data.row_counts > 0
+    if known.all():
+        return factor
+    known |= np.asarray((precision != 0).sum(axis=1)).ravel() > 1
+    return factor * known[:, None]
 
 
 def updates_left(most: int, done: int, graphs: tuple[GraphEstimate, GraphEstimate]) -> int:
