@@ -600,8 +600,6 @@ def test_a_graph_that_nothing_proves_leaves_out_rows_of_which_little_is_known(rn
     variance = np.where(np.arange(60) < 40, 0.1, 4 * 0.91)
     offered = EvidenceGraph().unproven(FactorMoments(X, variance), GraphEstimate.identity(60))
     degrees = (offered.precision != 0).sum(axis=1) - 1
-    variances = np.diag(np.linalg.inv(offered.precision.toarray()))
-    np.testing.assert_allclose(variances[40:], variances[:40].mean(), rtol=1e-6)
     assert offered.logdet == pytest.approx(np.linalg.slogdet(offered.precision.toarray())[1])
     assert degrees[:40].max() > 1
     assert not degrees[40:].any()

@@ -14,7 +14,6 @@ import scipy.sparse
 from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
 from lgmd._validation import as_symmetric
 from lgmd.exceptions import InvalidGraphError
-from lgmd.linalg.marginals import mean_marginal_variance
 from lgmd.linalg.pairs import pair_products
 from lgmd.observed import Observed
 
@@ -87,10 +86,9 @@ class GraphEstimate:
         """Whether it says nothing about any row: no edge, and unit scale."""
         return self.n_edges == 0 and bool(np.all(self.precision.diagonal() == 1))
 
-    def among(self, n: int, nodes: IntArray) -> GraphEstimate:
-        """The same over n rows, of which these are its own; the others stand alone and vary as these do on average."""
+    def among(self, n: int, nodes: IntArray, diagonal: float) -> GraphEstimate:
+        """The same over n rows, of which these are its own; the others stand alone, each with this precision."""
         alone: IntArray = np.setdiff1d(np.arange(n), nodes)
-        diagonal = 1.0 / mean_marginal_variance(self.precision)
         entries = self.precision.tocoo()
         values = np.append(entries.data, np.full(len(alone), diagonal))
         rows, columns = (np.append(nodes[ends], alone) for ends in entries.coords)

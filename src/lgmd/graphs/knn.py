@@ -14,6 +14,7 @@ from lgmd.graphs.base import GraphEstimate, GraphLearner, Side
 from lgmd.graphs.candidates import check_candidates
 from lgmd.graphs.laplacians import check_ridge, laplacian, unit_scale
 from lgmd.linalg.logdet import log_determinant
+from lgmd.linalg.marginals import mean_marginal_variance
 from lgmd.linalg.neighbors import (
     nearest_of_pairs,
     nearest_rows_with_gaps,
@@ -77,7 +78,7 @@ class KNNGraph(GraphLearner):
         known = np.flatnonzero((data.row_counts > 0) | (np.diff(adjacency.indptr) > 0))
         precision = unit_scale(laplacian(adjacency[known][:, known]) + self.ridge * scipy.sparse.eye_array(len(known)))
         found = GraphEstimate(precision, log_determinant(precision).value)
-        return found if len(known) == n else found.among(n, known)
+        return found if len(known) == n else found.among(n, known, 1.0 / mean_marginal_variance(precision))
 
 
 def nearest_rows(data: Observed, n_neighbors: int) -> IntArray:

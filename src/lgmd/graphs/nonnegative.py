@@ -438,7 +438,10 @@ class LaplacianGraph(GraphLearner):
             if len(known) < 2:
                 return GraphEstimate.identity(n)
             before = replace(previous, precision=scipy.sparse.csr_array(previous.precision)[known][:, known])
-            return self.learn(moments.rows(known), before).among(n, known)
+            among_known = self.learn(moments.rows(known), before)
+            # tr(SA) / n, by which the factor's scale changes with this graph: the others then vary as known rows do now.
+            scale = (among_known.objective + among_known.logdet - among_known.penalty) / len(known)
+            return among_known.among(n, known, scale)
         problem = self._problem(moments)
         point = problem.point(previous.precision)
         if problem.n > EXACT_NODES:
