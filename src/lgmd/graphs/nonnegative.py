@@ -439,7 +439,7 @@ class LaplacianGraph(GraphLearner):
                 return GraphEstimate.identity(n)
             before = replace(previous, precision=scipy.sparse.csr_array(previous.precision)[known][:, known])
             among_known = self.learn(moments.rows(known), before)
-            # tr(SA) / n, by which the factor's scale changes with this graph: the others then vary as known rows do now.
+            # tr(SA) / n, by which this graph changes the factor's scale: the others then vary as known rows do now.
             scale = (among_known.objective + among_known.logdet - among_known.penalty) / len(known)
             return among_known.among(n, known, scale)
         problem = self._problem(moments)
