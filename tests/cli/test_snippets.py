@@ -81,7 +81,7 @@ def same_table(one, two):
 def test_the_snippet_fits_what_the_command_fitted(kind, command, frame, tmp_path, monkeypatch):
     name, write, options = FILES[kind]
     if name.endswith("h5ad"):
-        pytest.importorskip("anndata")
+        pytest.importorskip("anndata", reason="the extra anndata is not installed")
     (tmp_path / "data").mkdir()
     write(frame, tmp_path / "data" / name)
     fitted = []

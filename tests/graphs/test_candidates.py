@@ -4,6 +4,7 @@ import datetime
 import doctest
 import tracemalloc
 
+import networkx
 import numpy as np
 import pandas as pd
 import pytest
@@ -418,7 +419,6 @@ def test_a_category_that_is_missing_has_no_place():
 
 
 def test_a_graph_of_networkx_is_no_adjacency():
-    networkx = pytest.importorskip("networkx")
     with pytest.raises(InvalidGraphError, match=r"is a Graph of networkx.*to_scipy_sparse_array"):
         candidate_pairs(networkx.path_graph(4), 4)
 

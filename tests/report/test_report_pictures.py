@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).parents[2] / "docs" / "pictures" / "report_screenshots.p
 
 def test_a_small_picture_keeps_the_colours_of_its_legend(tmp_path):
     """A heat map of many colours, and a few pixels of orange."""
-    pytest.importorskip("selenium")
+    pytest.importorskip("selenium", reason="selenium is not installed")
     spec = importlib.util.spec_from_file_location("report_screenshots", SCRIPT)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
