@@ -226,7 +226,7 @@ def test_the_roughness_of_a_ratio_is_that_to_which_it_suits_best(ratio):
 
 
 @pytest.mark.parametrize("model", [LGMD, LGMDPlus])
-@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("axis", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_model_is_better_for_the_order_of_its_table(model, axis):
     """Either side; the same table in another order is fitted as if nobody had asked."""
     rng = np.random.default_rng(3)

@@ -494,6 +494,7 @@ def test_what_is_not_a_number_stays_in_its_row():
     assert np.all(np.isfinite(found.covariance))
 
 
+@pytest.mark.slow  # compiles everything anew
 def test_64_bit_indices_and_read_only_arrays_change_nothing():
     case = make_case(2)
     wide = case._replace(entries=case.entries._replace(indices=case.entries.indices.astype(np.int64)))

@@ -135,6 +135,7 @@ def test_the_factors_of_each_row_solve_it_too(dtype, k, intercept_ridge):
         assert factors.counts[i] == len(values)
 
 
+@pytest.mark.slow  # compiles everything anew
 def test_64_bit_indices_and_read_only_arrays_change_nothing():
     case = make_case(5)
     wide = make_case(5, index_type=np.int64)

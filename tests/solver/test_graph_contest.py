@@ -57,7 +57,7 @@ def test_a_complete_table_is_better_for_it_too():
         assert rmse(data.truth, model.reconstruct()) < 0.97 * rmse(data.truth, plain.reconstruct())
 
 
-@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("axis", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_side_without_a_graph_does_not_share_in_what_the_other_gains(axis):
     data = make_matrix_normal(
         120, 90, 12, sample_graph="geometric", feature_graph="none", noise=0.5, missing=0.5, random_state=0
@@ -96,6 +96,7 @@ def test_small_and_large_tables_are_not_asked(monkeypatch):
     LGMD(8).fit(large.observed)
 
 
+@pytest.mark.slow
 def test_a_table_and_its_transpose_get_the_same_graphs():
     data = tables("geometric", 0, noise=0.5, missing=0.5)
     # Graphs that are learned again and again let small differences grow: one side is half a step ahead of the other.
@@ -106,7 +107,7 @@ def test_a_table_and_its_transpose_get_the_same_graphs():
     assert rmse(transposed.reconstruct().T, model.reconstruct()) < 0.01 * data.truth.std()
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.5])
+@pytest.mark.parametrize("missing", [0.0, pytest.param(0.5, marks=pytest.mark.slow)])
 def test_the_graphs_of_lgmd_plus_are_left_out_where_they_do_harm(missing):
     data = tables("none", 0, noise=0.5, missing=missing)
     unasked = LaplacianGraph(ask_entries=False)
@@ -121,7 +122,14 @@ def test_the_graphs_of_lgmd_plus_are_left_out_where_they_do_harm(missing):
 
 
 @pytest.mark.parametrize(
-    ("family", "missing"), [("chain", 0.0), ("chain", 0.5), ("blocks", 0.0), ("blocks", 0.5), ("geometric", 0.5)]
+    ("family", "missing"),
+    [
+        ("chain", 0.0),
+        ("chain", 0.5),
+        ("blocks", 0.0),
+        pytest.param("blocks", 0.5, marks=pytest.mark.slow),
+        pytest.param("geometric", 0.5, marks=pytest.mark.slow),
+    ],
 )
 def test_the_graphs_of_lgmd_plus_stay_where_they_help(family, missing):
     data = tables(family, 0, noise=0.5, missing=missing)
@@ -130,7 +138,7 @@ def test_the_graphs_of_lgmd_plus_stay_where_they_help(family, missing):
     assert rmse(data.truth, model.reconstruct()) < rmse(data.truth, plain.reconstruct())
 
 
-@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("axis", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_lgmd_plus_keeps_the_graph_of_the_side_that_has_one(axis):
     data = make_matrix_normal(
         120, 90, 12, sample_graph="none", feature_graph="blocks", noise=0.5, missing=0.5, shuffle=True, random_state=0

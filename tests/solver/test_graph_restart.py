@@ -100,7 +100,8 @@ def test_where_no_edge_is_found_the_run_goes_on():
 
 
 @quiet
-@pytest.mark.parametrize(("missing", "share"), [pytest.param(0.5, 0.95, marks=pytest.mark.slow), (0.7, 0.85)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("missing", "share"), [(0.5, 0.95), (0.7, 0.85)])
 def test_a_chain_of_rows_lowers_the_error_of_completion(missing, share):
     error = []
     for seed in range(3):
@@ -167,7 +168,7 @@ def groups_of_ten(n_rows, rng):
     return truth, observed
 
 
-@pytest.mark.parametrize("too_large", [1_000_000, 10_000])
+@pytest.mark.parametrize("too_large", [pytest.param(1_000_000, marks=pytest.mark.slow), 10_000])
 def test_columns_that_had_died_do_not_live_on_noise(rng, monkeypatch, too_large):
     """All 20 did, with errors above those without a graph: found with the default, which takes the chain here too."""
     monkeypatch.setattr(variational_starter, "SHARED_ENTRIES", too_large)
