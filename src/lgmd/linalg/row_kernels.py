@@ -10,6 +10,7 @@ import numba
 import numpy as np
 
 from lgmd.linalg.row_systems import FASTMATH
+from lgmd.linalg.vectors import VECTOR_BYTES, load, repeated, store
 
 __all__ = [
     "accumulate_rows",
@@ -20,7 +21,7 @@ __all__ = [
     "second_moments",
 ]
 
-LANES = 8
+LANES = VECTOR_BYTES // 8
 
 # Entries that are summed in the precision of the storage before double precision takes over.
 _PART = 32
@@ -116,65 +117,98 @@ def accumulate_diagonal(first, last, indices, values, weights, shift, moments, p
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def factor(sums, tau, scale, factors, intercept, lower, diagonal):  # type: ignore[no-untyped-def]
-    """Cholesky factors of the posterior precisions of several rows at once, and the diagonals of the precisions."""
-    d = len(lower)
-    rounding = d * np.finfo(np.float64).eps
+    """Cholesky factors of the posterior precisions of several rows at once, and the diagonals of the precisions.
+
+    The diagonal of ``lower`` holds the reciprocals of the pivots. Its order is even: rows that are not there are those
+    of the identity, which is also what an intercept gets that the model does not have.
+    """
+    d, order = len(factors) + 1, len(lower)
+    taus = load(tau, (0,))
     for a in range(d):
         start = a * (a + 1) // 2
         for b in range(a + 1):
-            for lane in range(LANES):
-                lower[a, b, lane] = tau[lane] * sums[start + b, lane]
-        if a < d - 1:
-            for lane in range(LANES):
-                lower[a, a, lane] += scale[lane] * factors[a]
-        elif intercept >= 0:
-            for lane in range(LANES):
-                lower[a, a, lane] += intercept
-        else:
-            lower[a, :a] = 0.0
-            lower[a, a] = 1.0
+            store(lower, (a, b, 0), taus * load(sums, (start + b, 0)))
         for lane in range(LANES):
-            diagonal[a, lane] = lower[a, a, lane]
-    for a in range(d):
-        for b in range(a):
+            lower[a, a, lane] += scale[lane] * factors[a] if a < d - 1 else intercept
+    for a in range(d if intercept >= 0 else d - 1, order):
+        lower[a, :a] = 0.0
+        lower[a, a] = 1.0
+    for a in range(order):
+        store(diagonal, (a, 0), load(lower, (a, a, 0)))
+    # Two rows and two columns at a time: each vector that is loaded then serves two products.
+    for a in range(0, order, 2):
+        for b in range(0, a, 2):
+            s00, s01 = load(lower, (a, b, 0)), load(lower, (a, b + 1, 0))
+            s10, s11 = load(lower, (a + 1, b, 0)), load(lower, (a + 1, b + 1, 0))
             for c in range(b):
-                for lane in range(LANES):
-                    lower[a, b, lane] -= lower[a, c, lane] * lower[b, c, lane]
-            for lane in range(LANES):
-                lower[a, b, lane] /= lower[b, b, lane]
+                x0, x1 = load(lower, (a, c, 0)), load(lower, (a + 1, c, 0))
+                y0, y1 = load(lower, (b, c, 0)), load(lower, (b + 1, c, 0))
+                s00, s01, s10, s11 = s00 - x0 * y0, s01 - x0 * y1, s10 - x1 * y0, s11 - x1 * y1
+            _finish(lower, b, s00, s01, s10, s11, lower, a)
+        s00, s10, s11 = load(lower, (a, a, 0)), load(lower, (a + 1, a, 0)), load(lower, (a + 1, a + 1, 0))
         for c in range(a):
-            for lane in range(LANES):
-                lower[a, a, lane] -= lower[a, c, lane] * lower[a, c, lane]
-        for lane in range(LANES):
-            # Priors are positive: a pivot can only fail by round-off.
-            pivot = max(lower[a, a, lane], rounding * diagonal[a, lane])
-            lower[a, a, lane] = np.sqrt(pivot)
+            x0, x1 = load(lower, (a, c, 0)), load(lower, (a + 1, c, 0))
+            s00, s10, s11 = s00 - x0 * x0, s10 - x1 * x0, s11 - x1 * x1
+        store(lower, (a, a, 0), s00)
+        _reciprocal_root(lower[a, a], diagonal[a], d)
+        s10 = s10 * load(lower, (a, a, 0))
+        store(lower, (a + 1, a, 0), s10)
+        store(lower, (a + 1, a + 1, 0), s11 - s10 * s10)
+        _reciprocal_root(lower[a + 1, a + 1], diagonal[a + 1], d)
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def invert(lower, intercept, inverse, covariance, logdet):  # type: ignore[no-untyped-def]
+def _finish(lower, b, s00, s01, s10, s11, out, a):  # type: ignore[no-untyped-def]
+    """Divide two rows of what is left of two columns by the pivots of these, into rows a and a + 1 of ``out``."""
+    first, between, second = load(lower, (b, b, 0)), load(lower, (b + 1, b, 0)), load(lower, (b + 1, b + 1, 0))
+    s00, s10 = s00 * first, s10 * first
+    store(out, (a, b, 0), s00)
+    store(out, (a, b + 1, 0), (s01 - s00 * between) * second)
+    store(out, (a + 1, b, 0), s10)
+    store(out, (a + 1, b + 1, 0), (s11 - s10 * between) * second)
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _reciprocal_root(pivots, diagonal, d):  # type: ignore[no-untyped-def]
+    """One over the roots of pivots. Priors are positive: a pivot can only fail by round-off."""
+    for lane in range(LANES):
+        pivots[lane] = 1.0 / np.sqrt(max(pivots[lane], d * np.finfo(np.float64).eps * diagonal[lane]))
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def invert(lower, d, intercept, inverse, covariance, logdet):  # type: ignore[no-untyped-def]
     """Packed covariances from Cholesky factors of the precisions, and their log-determinants."""
-    d = len(lower)
+    order, zero = len(lower), repeated(0.0)
     logdet[:] = 0.0
-    for a in range(d):
-        # Row a of `inverse` is column a of L^-1.
+    for a in range(0, order, 2):
         for lane in range(LANES):
-            inverse[a, a, lane] = 1.0 / lower[a, a, lane]
-            logdet[lane] -= 2.0 * np.log(lower[a, a, lane])
-        for c in range(a + 1, d):
-            inverse[a, c] = 0.0
+            logdet[lane] += 2.0 * np.log(lower[a, a, lane] * lower[a + 1, a + 1, lane])
+        # Row a of `inverse` is column a of L^-1.
+        first, second = load(lower, (a, a, 0)), load(lower, (a + 1, a + 1, 0))
+        store(inverse, (a, a, 0), first)
+        store(inverse, (a, a + 1, 0), zero - load(lower, (a + 1, a, 0)) * first * second)
+        store(inverse, (a + 1, a, 0), zero)
+        store(inverse, (a + 1, a + 1, 0), second)
+        for c in range(a + 2, order, 2):
+            s00, s01, s10, s11 = zero, zero, zero, zero
             for m in range(a, c):
-                for lane in range(LANES):
-                    inverse[a, c, lane] -= lower[c, m, lane] * inverse[a, m, lane]
-            for lane in range(LANES):
-                inverse[a, c, lane] /= lower[c, c, lane]
-    for a in range(d):
-        start = a * (a + 1) // 2
-        for b in range(a + 1):
-            covariance[start + b] = 0.0
-            for c in range(a, d):
-                for lane in range(LANES):
-                    covariance[start + b, lane] += inverse[a, c, lane] * inverse[b, c, lane]
+                x0, x1 = load(inverse, (a, m, 0)), load(inverse, (a + 1, m, 0))
+                y0, y1 = load(lower, (c, m, 0)), load(lower, (c + 1, m, 0))
+                s00, s01, s10, s11 = s00 - x0 * y0, s01 - x0 * y1, s10 - x1 * y0, s11 - x1 * y1
+            _finish(lower, c, s00, s01, s10, s11, inverse, a)
+    for a in range(0, order, 2):
+        start, below = a * (a + 1) // 2, (a + 1) * (a + 2) // 2
+        for b in range(0, a + 1, 2):
+            s00, s01, s10, s11 = zero, zero, zero, zero
+            for c in range(a, order):
+                x0, x1 = load(inverse, (a, c, 0)), load(inverse, (a + 1, c, 0))
+                y0, y1 = load(inverse, (b, c, 0)), load(inverse, (b + 1, c, 0))
+                s00, s01, s10, s11 = s00 + x0 * y0, s01 + x0 * y1, s10 + x1 * y0, s11 + x1 * y1
+            store(covariance, (start + b, 0), s00)
+            if b < a:
+                store(covariance, (start + b + 1, 0), s01)
+            store(covariance, (below + b, 0), s10)
+            store(covariance, (below + b + 1, 0), s11)
     if intercept < 0:
         covariance[d * (d + 1) // 2 - 1] = 0.0
 
@@ -196,58 +230,56 @@ def invert_diagonal(diagonal, intercept, covariance, logdet):  # type: ignore[no
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def solve(lower, sums, right, tau, intercept, mean):  # type: ignore[no-untyped-def]
     """Posterior means from Cholesky factors of the precisions."""
-    d = len(lower)
+    d = len(mean)
     start = d * (d + 1) // 2
+    taus = load(tau, (0,))
     for a in range(d):
-        for lane in range(LANES):
-            mean[a, lane] = tau[lane] * (right[a, lane] - sums[start + a, lane])
+        store(mean, (a, 0), taus * (load(right, (a, 0)) - load(sums, (start + a, 0))))
     if intercept < 0:
         mean[d - 1] = 0.0
     for a in range(d):
+        left = load(mean, (a, 0))
         for b in range(a):
-            for lane in range(LANES):
-                mean[a, lane] -= lower[a, b, lane] * mean[b, lane]
-        for lane in range(LANES):
-            mean[a, lane] /= lower[a, a, lane]
+            left = left - load(lower, (a, b, 0)) * load(mean, (b, 0))
+        store(mean, (a, 0), left * load(lower, (a, a, 0)))
     for a in range(d - 1, -1, -1):
-        for lane in range(LANES):
-            mean[a, lane] /= lower[a, a, lane]
+        found = load(mean, (a, 0)) * load(lower, (a, a, 0))
+        store(mean, (a, 0), found)
         for b in range(a):
-            for lane in range(LANES):
-                mean[b, lane] -= lower[a, b, lane] * mean[a, lane]
+            store(mean, (b, 0), load(mean, (b, 0)) - load(lower, (a, b, 0)) * found)
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def expect(sums, right, mean, covariance, squares, residual, weight):  # type: ignore[no-untyped-def]
     """Turn sums of squares of the entries into those expected of the residuals; residuals of the mean; weights."""
-    d = len(mean)
-    for lane in range(LANES):
-        squares[lane] -= 2.0 * right[d, lane]
-        residual[lane] = right[d - 1, lane]
-    position = 0
+    d, half = len(mean), repeated(0.5)
+    start = (d - 1) * d // 2  # where the products with the constant begin
+    ends = d * (d + 1) // 2  # where those with the intercepts of the columns do
+    # Half of what is added: a packed matrix has what is off the diagonal once.
+    added = half * load(sums, (ends + d, 0)) - load(right, (d, 0))
+    left = load(right, (d - 1, 0)) - load(sums, (ends + d - 1, 0))
     for a in range(d):
-        for lane in range(LANES):
-            squares[lane] -= 2.0 * mean[a, lane] * right[a, lane]
+        own, position = load(mean, (a, 0)), a * (a + 1) // 2
+        product, variance = repeated(0.0), repeated(0.0)
         for b in range(a):
-            for lane in range(LANES):
-                moment = mean[a, lane] * mean[b, lane] + covariance[position, lane]
-                squares[lane] += 2.0 * sums[position, lane] * moment
-            position += 1
-        for lane in range(LANES):
-            squares[lane] += sums[position, lane] * (mean[a, lane] * mean[a, lane] + covariance[position, lane])
-        position += 1
-    for a in range(d):
-        for lane in range(LANES):
-            squares[lane] += 2.0 * sums[position, lane] * mean[a, lane]
-        position += 1
-    start = (d - 1) * d // 2
-    for lane in range(LANES):
-        squares[lane] += sums[position, lane]
-        weight[lane] = sums[start + d - 1, lane]
-        residual[lane] -= sums[position - 1, lane]
-    for a in range(d):
-        for lane in range(LANES):
-            residual[lane] -= sums[start + a, lane] * mean[a, lane]
+            product = product + load(sums, (position + b, 0)) * load(mean, (b, 0))
+            variance = variance + load(sums, (position + b, 0)) * load(covariance, (position + b, 0))
+        position += a
+        of_own = load(sums, (position, 0))
+        added = added + own * (product + half * of_own * own + load(sums, (ends + a, 0)) - load(right, (a, 0)))
+        added = added + variance + half * of_own * load(covariance, (position, 0))
+        left = left - load(sums, (start + a, 0)) * own
+    store(squares, (0,), load(squares, (0,)) + added + added)
+    store(residual, (0,), left)
+    store(weight, (0,), load(sums, (start + d - 1, 0)))
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _rooms(d):  # type: ignore[no-untyped-def]
+    """Room for the factors of precisions, for their inverses and for packed covariances, all of even order."""
+    order = d + d % 2
+    shape = (order, order, LANES)
+    return np.empty(shape), np.empty(shape), np.empty((order * (order + 1) // 2, LANES))
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
@@ -257,9 +289,9 @@ def _solve_group(  # type: ignore[no-untyped-def]
     """Posteriors of the rows side by side; ``room`` is of the shape of ``lower``."""
     factor(sums, tau, scale, factors, intercept, lower, room[0])
     if diagonal:
-        invert_diagonal(room[0], intercept, spread, logdet)
+        invert_diagonal(room[0, : len(solution)], intercept, spread, logdet)
     else:
-        invert(lower, intercept, room, spread, logdet)
+        invert(lower, len(solution), intercept, room, spread, logdet)
     solve(lower, sums, right, tau, intercept, solution)
 
 
@@ -307,8 +339,8 @@ def posteriors_of_rows(  # type: ignore[no-untyped-def]
     own, part, towards = np.empty(size + d + 1), np.empty(size + d + 1, moments.dtype), np.empty(d + 1)
     # Eight rows are solved side by side: a vector instruction then does one operation for all of them.
     sums, right = np.zeros((size + d + 1, LANES)), np.zeros((d + 1, LANES))
-    lower, room = np.empty((d, d, LANES)), np.empty((d, d, LANES))
-    solution, spread = np.empty((d, LANES)), np.empty((size, LANES))
+    lower, room, spread = _rooms(d)
+    solution = np.empty((d, LANES))
     scalars = np.zeros((6, LANES))
     own_tau, own_scale, own_logdet, own_squares, own_residual, own_weight = scalars
     for group in range(start, stop, LANES):
@@ -368,8 +400,8 @@ def posteriors_of_sums(  # type: ignore[no-untyped-def]
     size = d * (d + 1) // 2
     shared, diagonal = len(all_sums) == 1, covariance.shape[1] == d
     sums, right = np.zeros((size + d + 1, LANES)), np.zeros((d + 1, LANES))
-    lower, room = np.empty((d, d, LANES)), np.empty((d, d, LANES))
-    solution, spread = np.empty((d, LANES)), np.empty((size, LANES))
+    lower, room, spread = _rooms(d)
+    solution = np.empty((d, LANES))
     scalars = np.zeros((3, LANES))
     own_tau, own_scale, own_logdet = scalars
     for group in range(start, stop, LANES):
@@ -387,8 +419,9 @@ def posteriors_of_sums(  # type: ignore[no-untyped-def]
             i = group + lane
             _put(i, lane, solution, spread, mean, covariance)
             for a in range(d):
-                for b in range(a + 1):
+                for b in range(a):
                     all_lower[i, a, b] = lower[a, b, lane]
+                all_lower[i, a, a] = 1.0 / lower[a, a, lane]
             logdet[i] = own_logdet[lane]
 
 
