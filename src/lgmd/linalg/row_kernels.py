@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from lgmd.linalg.row_systems import FASTMATH
-from lgmd.linalg.vectors import VECTOR_BYTES, load, repeated, store
+from lgmd.linalg.vectors import VECTOR_BYTES, add_to, load, repeated, store
 
 __all__ = [
     "accumulate_rows",
@@ -23,75 +23,125 @@ __all__ = [
 
 LANES = VECTOR_BYTES // 8
 
+# Two vectors.
+SLAB_BYTES = 2 * VECTOR_BYTES
+
 # Entries that are summed in the precision of the storage before double precision takes over.
 _PART = 32
 
+# Columns whose moments are looked at at a time: with fewer, more of a slab stays in the cache of a core; with more, the
+# rows have more entries to sum at a time.
+_RUN = 16384
+
+# Numbers that a thread may keep of sums over entries; the more rows at a time, the fewer passes over the moments.
+_ROOM = 2**21
+
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def accumulate(first, last, indices, values, weights, shift, moments, part, sums, right):  # type: ignore[no-untyped-def]
-    """Add up one row's entries; return their weighted sum of squares.
-
-    ``part`` holds the sums of a few entries in the precision of ``moments``, which is what makes this fast; ``sums``
-    gathers them in double precision.
-    """
-    size, order = moments.shape[1], len(right)
-    sums[:] = 0
-    right[:] = 0
-    squares = 0.0
-    ones = (order - 2) * (order - 1) // 2  # where the products with the constant begin
-    own = (order - 1) * order // 2 + order - 2  # the intercept times the constant
+def _add_moments(first, last, indices, weights, moments, slab, sums, i):  # type: ignore[no-untyped-def]
+    """Add what some entries of a row have in a slab of ``moments`` to row i of the sums."""
+    number, width = moments.dtype.type, moments.shape[2]
+    begin, half = slab * width, width // 2
     weighted = len(weights) > 0
-    entry = first
-    while entry < last:
-        stop = min(entry + _PART, last)
-        part[:] = 0
-        # Four entries a turn: the sums are then loaded and stored once for four of them.
-        while entry + 4 <= stop:
-            m0, m1 = moments[indices[entry]], moments[indices[entry + 1]]
-            m2, m3 = moments[indices[entry + 2]], moments[indices[entry + 3]]
-            y0, y1 = values[entry] - shift, values[entry + 1] - shift
-            y2, y3 = values[entry + 2] - shift, values[entry + 3] - shift
+    for start in range(first, last, _PART):
+        left, right, weight = repeated(number(0)), repeated(number(0)), repeated(number(1))
+        for entry in range(start, min(start + _PART, last)):
+            column = indices[entry]
             if weighted:
-                u0, u1, u2, u3 = weights[entry], weights[entry + 1], weights[entry + 2], weights[entry + 3]
-                for b in range(size):
-                    part[b] += (u0 * m0[b] + u1 * m1[b]) + (u2 * m2[b] + u3 * m3[b])
-                squares += m0[ones + order - 2] * u0 * y0 * y0 + m1[ones + order - 2] * u1 * y1 * y1
-                squares += m2[ones + order - 2] * u2 * y2 * y2 + m3[ones + order - 2] * u3 * y3 * y3
-                y0, y1, y2, y3 = u0 * y0, u1 * y1, u2 * y2, u3 * y3
-            else:
-                for b in range(size):
-                    part[b] += (m0[b] + m1[b]) + (m2[b] + m3[b])
-                squares += m0[ones + order - 2] * y0 * y0 + m1[ones + order - 2] * y1 * y1
-                squares += m2[ones + order - 2] * y2 * y2 + m3[ones + order - 2] * y3 * y3
-            for a in range(order - 1):
-                right[a] += (y0 * m0[ones + a] + y1 * m1[ones + a]) + (y2 * m2[ones + a] + y3 * m3[ones + a])
-            right[order - 1] += y0 * m0[own] + y1 * m1[own] + y2 * m2[own] + y3 * m3[own]
-            entry += 4
-        while entry < stop:
-            m0 = moments[indices[entry]]
-            y0 = values[entry] - shift
-            if weighted:
-                u0 = weights[entry]
-                for b in range(size):
-                    part[b] += u0 * m0[b]
-                squares += u0 * m0[ones + order - 2] * y0 * y0
-                y0 = u0 * y0
-            else:
-                for b in range(size):
-                    part[b] += m0[b]
-                squares += m0[ones + order - 2] * y0 * y0
-            for a in range(order - 1):
-                right[a] += y0 * m0[ones + a]
-            right[order - 1] += y0 * m0[own]
-            entry += 1
-        for b in range(size):
-            sums[b] += part[b]
-    return squares
+                weight = repeated(number(weights[entry]))
+            left = left + weight * load(moments, (slab, column, 0))
+            right = right + weight * load(moments, (slab, column, half))
+        add_to(sums, (i, begin), left)
+        add_to(sums, (i, begin + half), right)
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
-def accumulate_diagonal(first, last, indices, values, weights, shift, moments, part, sums, right):  # type: ignore[no-untyped-def]
-    """The same from means and variances of independent numbers, see :func:`diagonal_moments`."""
+def _add_products(  # type: ignore[no-untyped-def]
+    first, last, indices, values, weights, shift, moments, slab, sums, i, products
+):
+    """The same, and what entries have there times their values to the products."""
+    number, width = moments.dtype.type, moments.shape[2]
+    begin, half = slab * width, width // 2
+    weighted = len(weights) > 0
+    for start in range(first, last, _PART):
+        left, right, weight = repeated(number(0)), repeated(number(0)), number(1)
+        left_product, right_product = repeated(number(0)), repeated(number(0))
+        for entry in range(start, min(start + _PART, last)):
+            column = indices[entry]
+            if weighted:
+                weight = number(weights[entry])
+            value = repeated(number(values[entry] - shift))
+            own_left = repeated(weight) * load(moments, (slab, column, 0))
+            own_right = repeated(weight) * load(moments, (slab, column, half))
+            left, left_product = left + own_left, left_product + value * own_left
+            right, right_product = right + own_right, right_product + value * own_right
+        add_to(sums, (i, begin), left)
+        add_to(sums, (i, begin + half), right)
+        add_to(products, (0,), left_product)
+        add_to(products, (half,), right_product)
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _sum_of_squares(first, last, indices, values, weights, shift, moments, slab, constant):  # type: ignore[no-untyped-def]
+    """Weighted sum of squares of some entries of a row."""
+    total = 0.0
+    for entry in range(first, last):
+        y = values[entry] - shift
+        weight = weights[entry] if len(weights) > 0 else 1
+        total += moments[slab, indices[entry], constant] * weight * y * y
+    return total
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _accumulate_slabs(rows, indptr, indices, values, weights, shift, moments, sums, right, squares):  # type: ignore[no-untyped-def]
+    """Add up the entries of rows: moments, products with the values, and weighted squares of these.
+
+    Of ``moments`` a tile at a time, a slab of a run of columns, so that what the rows share of it stays in the cache.
+    Sums of a few entries in its precision are what makes this fast; ``sums`` gathers them in double precision.
+    """
+    n_slabs, n_columns, width = moments.shape
+    order = right.shape[1]
+    ones = (order - 2) * (order - 1) // 2  # where the products with the constant begin
+    constant = ones + order - 2
+    own = (order - 1) * order // 2 + order - 2  # the intercept times the constant
+    sums[: len(rows)] = 0.0
+    right[: len(rows)] = 0.0
+    squares[: len(rows)] = 0.0
+    products = np.empty(width)
+    firsts, lasts = indptr[rows], indptr[rows + 1]
+    ends = np.empty_like(lasts)
+    for run in range(0, n_columns, _RUN):
+        if run + _RUN >= n_columns:
+            ends[:] = lasts
+        else:
+            for i in range(len(rows)):
+                end = firsts[i]
+                while end < lasts[i] and indices[end] < run + _RUN:
+                    end += 1
+                ends[i] = end
+        for slab in range(n_slabs):
+            begin, stop = slab * width, (slab + 1) * width
+            for i in range(len(rows)):
+                first, last = firsts[i], ends[i]
+                if (begin > constant or stop <= ones) and not begin <= own < stop:
+                    _add_moments(first, last, indices, weights, moments, slab, sums, i)
+                    continue
+                products[:] = 0.0
+                _add_products(first, last, indices, values, weights, shift, moments, slab, sums, i, products)
+                for position in range(max(begin, ones), min(stop, constant + 1)):
+                    right[i, position - ones] += products[position - begin]
+                if begin <= own < stop:
+                    right[i, order - 1] += products[own - begin]
+                if begin <= constant < stop:
+                    squares[i] += _sum_of_squares(
+                        first, last, indices, values, weights, shift, moments, slab, constant - begin
+                    )
+        firsts[:] = ends
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _accumulate_diagonal(first, last, indices, values, weights, shift, moments, sums, right):  # type: ignore[no-untyped-def]
+    """The same for one row from means and variances of independent numbers, see :func:`diagonal_moments`."""
     order = len(right)
     sums[:] = 0
     right[:] = 0
@@ -113,6 +163,18 @@ def accumulate_diagonal(first, last, indices, values, weights, shift, moments, p
         for a in range(order):
             right[a] += u * y * root * h[a]
     return squares
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def accumulate(rows, indptr, indices, values, weights, shift, moments, sums, right, squares):  # type: ignore[no-untyped-def]
+    """Add up the entries of rows, from either form of ``moments``."""
+    if moments.ndim == 2:
+        for position, i in enumerate(rows):
+            squares[position] = _accumulate_diagonal(
+                indptr[i], indptr[i + 1], indices, values, weights, shift, moments, sums[position], right[position]
+            )
+    else:
+        _accumulate_slabs(rows, indptr, indices, values, weights, shift, moments, sums, right, squares)
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
@@ -296,6 +358,14 @@ def _solve_group(  # type: ignore[no-untyped-def]
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _side_by_side(rows, first, n_rows, out):  # type: ignore[no-untyped-def]
+    """Rows from the first on as columns; the last is repeated where there are no more."""
+    for position in range(len(out)):
+        for lane in range(LANES):
+            out[position, lane] = rows[first + min(lane, n_rows - 1), position]
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def _put(i, lane, solution, spread, mean, covariance):  # type: ignore[no-untyped-def]
     """Mean and covariance, or variances, of one row to where they belong."""
     d = mean.shape[1]
@@ -310,6 +380,16 @@ def _put(i, lane, solution, spread, mean, covariance):  # type: ignore[no-untype
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
+def _rooms_for_sums(n_rows, d, moments):  # type: ignore[no-untyped-def]
+    """Room for what rows gather from their entries, as many at a time as may be: all, or an even share."""
+    size = (d + 1) * (d + 2) // 2 if moments.ndim == 2 else moments.shape[0] * moments.shape[2]
+    n_groups = max(1, -(-n_rows // LANES))
+    n_rounds = -(-n_groups // max(1, _ROOM // (size * LANES)))
+    n_rows = -(-n_groups // n_rounds) * LANES
+    return np.empty((n_rows, size)), np.empty((n_rows, d + 1)), np.empty(n_rows)
+
+
+@numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def posteriors_of_rows(  # type: ignore[no-untyped-def]
     start,
     stop,
@@ -320,7 +400,6 @@ def posteriors_of_rows(  # type: ignore[no-untyped-def]
     weights,
     shift,
     moments,
-    independent,
     tau,
     scale,
     factors,
@@ -335,60 +414,52 @@ def posteriors_of_rows(  # type: ignore[no-untyped-def]
     """Posteriors of rows from their entries."""
     d = mean.shape[1]
     diagonal = covariance.shape[1] == d
-    size = d * (d + 1) // 2
-    own, part, towards = np.empty(size + d + 1), np.empty(size + d + 1, moments.dtype), np.empty(d + 1)
-    # Eight rows are solved side by side: a vector instruction then does one operation for all of them.
-    sums, right = np.zeros((size + d + 1, LANES)), np.zeros((d + 1, LANES))
+    all_sums, all_right, all_squares = _rooms_for_sums(stop - start, d, moments)
+    sums, right = np.empty(((d + 1) * (d + 2) // 2, LANES)), np.empty((d + 1, LANES))
     lower, room, spread = _rooms(d)
     solution = np.empty((d, LANES))
     scalars = np.zeros((6, LANES))
     own_tau, own_scale, own_logdet, own_squares, own_residual, own_weight = scalars
-    for group in range(start, stop, LANES):
-        n_rows = min(LANES, stop - group)
-        for lane in range(LANES):
-            # The last group is filled up with copies of its last row.
-            i = rows[group + min(lane, n_rows - 1)]
-            if lane < n_rows:
-                first, last = indptr[i], indptr[i + 1]
-                if independent:
-                    total = accumulate_diagonal(
-                        first, last, indices, values, weights, shift, moments, part, own, towards
-                    )
-                else:
-                    total = accumulate(first, last, indices, values, weights, shift, moments, part, own, towards)
-            sums[:, lane] = own
-            right[:, lane] = towards
-            own_squares[lane] = total
-            own_tau[lane] = tau[i]
-            own_scale[lane] = scale[i]
-        _solve_group(
-            sums, right, own_tau, own_scale, factors, intercept, diagonal, lower, room, spread, solution, own_logdet
-        )
-        expect(sums, right, solution, spread, own_squares, own_residual, own_weight)
-        for lane in range(n_rows):
-            i = rows[group + lane]
-            _put(i, lane, solution, spread, mean, covariance)
-            logdet[i] = own_logdet[lane]
-            squares[i] = own_squares[lane]
-            residual[i] = own_residual[lane]
-            weight[i] = own_weight[lane]
+    for begin in range(start, stop, len(all_sums)):
+        chosen = rows[begin : min(begin + len(all_sums), stop)]
+        accumulate(chosen, indptr, indices, values, weights, shift, moments, all_sums, all_right, all_squares)
+        for group in range(0, len(chosen), LANES):
+            n_rows = min(LANES, len(chosen) - group)
+            _side_by_side(all_sums, group, n_rows, sums)
+            _side_by_side(all_right, group, n_rows, right)
+            for lane in range(LANES):
+                position = group + min(lane, n_rows - 1)
+                own_squares[lane] = all_squares[position]
+                own_tau[lane] = tau[chosen[position]]
+                own_scale[lane] = scale[chosen[position]]
+            _solve_group(
+                sums, right, own_tau, own_scale, factors, intercept, diagonal, lower, room, spread, solution, own_logdet
+            )
+            expect(sums, right, solution, spread, own_squares, own_residual, own_weight)
+            for lane in range(n_rows):
+                i = chosen[group + lane]
+                _put(i, lane, solution, spread, mean, covariance)
+                logdet[i] = own_logdet[lane]
+                squares[i] = own_squares[lane]
+                residual[i] = own_residual[lane]
+                weight[i] = own_weight[lane]
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def accumulate_rows(  # type: ignore[no-untyped-def]
-    start, stop, rows, indptr, indices, values, weights, shift, moments, independent, sums, right, squares
+    start, stop, rows, indptr, indices, values, weights, shift, moments, sums, right, squares
 ):
     """Sums of rows over their entries."""
-    part = np.empty(sums.shape[1], moments.dtype)
-    for position in range(start, stop):
-        i = rows[position]
-        first, last = indptr[i], indptr[i + 1]
-        own, towards = sums[position], right[position]
-        if independent:
-            total = accumulate_diagonal(first, last, indices, values, weights, shift, moments, part, own, towards)
-        else:
-            total = accumulate(first, last, indices, values, weights, shift, moments, part, own, towards)
-        squares[position] = total
+    size = sums.shape[1]
+    some_sums, some_right, some_squares = _rooms_for_sums(stop - start, right.shape[1] - 1, moments)
+    for begin in range(start, stop, len(some_sums)):
+        end = min(begin + len(some_sums), stop)
+        accumulate(
+            rows[begin:end], indptr, indices, values, weights, shift, moments, some_sums, some_right, some_squares
+        )
+        sums[begin:end] = some_sums[: end - begin, :size]
+        right[begin:end] = some_right[: end - begin]
+        squares[begin:end] = some_squares[: end - begin]
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
@@ -456,28 +527,37 @@ def expected_squares(start, stop, all_sums, all_right, total, mean, covariance, 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def second_moments(start, stop, mean, covariance, weights, out):  # type: ignore[no-untyped-def]
-    """Packed second moments."""
+    """Packed second moments in slabs."""
     k = mean.shape[1] - 1
+    n_slabs, _, width = out.shape
     common = len(covariance) == 1
-    for i in range(start, stop):
-        x, row, weight = mean[i], out[i], weights[i]
-        spread = covariance[0] if common else covariance[i]
-        position = 0
-        for a in range(k):
-            for b in range(a + 1):
-                row[position] = weight * (x[a] * x[b] + spread[position])
+    # Some rows at a time, so that every slab is written in long runs.
+    rows = np.zeros((_PART, n_slabs * width), out.dtype)
+    for begin in range(start, stop, _PART):
+        n_rows = min(_PART, stop - begin)
+        for i in range(n_rows):
+            x, row, weight = mean[begin + i], rows[i], weights[begin + i]
+            spread = covariance[0] if common else covariance[begin + i]
+            position = 0
+            for a in range(k):
+                for b in range(a + 1):
+                    row[position] = weight * (x[a] * x[b] + spread[position])
+                    position += 1
+            own = position
+            for a in range(k):
+                row[position] = weight * x[a]
                 position += 1
-        own = position
-        for a in range(k):
-            row[position] = weight * x[a]
+            row[position] = weight
             position += 1
-        row[position] = weight
-        position += 1
-        for a in range(k):
-            row[position] = weight * (x[a] * x[k] + spread[own + a])
-            position += 1
-        row[position] = weight * x[k]
-        row[position + 1] = weight * (x[k] * x[k] + spread[own + k])
+            for a in range(k):
+                row[position] = weight * (x[a] * x[k] + spread[own + a])
+                position += 1
+            row[position] = weight * x[k]
+            row[position + 1] = weight * (x[k] * x[k] + spread[own + k])
+        for slab in range(n_slabs):
+            for i in range(n_rows):
+                for b in range(width):
+                    out[slab, begin + i, b] = rows[i, slab * width + b]
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)

@@ -19,7 +19,7 @@ from numba.extending import models, overload, register_model
 
 from lgmd.linalg.row_systems import FASTMATH
 
-__all__ = ["VECTOR_BYTES", "load", "repeated", "store"]
+__all__ = ["VECTOR_BYTES", "add_to", "load", "repeated", "store"]
 
 VECTOR_BYTES = 64
 
@@ -74,6 +74,21 @@ def store(typing, array, index, vector):
     def code(context, builder, signature, values):
         place, align = _place(context, builder, signature.args[:2], values[:2], vector.width)
         builder.store(values[2], place, align=align)
+        return context.get_dummy_value()
+
+    return types.void(array, index, vector), code
+
+
+@intrinsic
+def add_to(typing, array, index, vector):
+    """Add a vector from ``array[index]`` on, in the precision of an array of doubles."""
+
+    def code(context, builder, signature, values):
+        place, align = _place(context, builder, signature.args[:2], values[:2], vector.width)
+        before, added = builder.load(place, align=align), values[2]
+        if vector.dtype != array.dtype:
+            added = builder.fpext(added, before.type)
+        builder.store(builder.fadd(before, added), place, align=align)
         return context.get_dummy_value()
 
     return types.void(array, index, vector), code
