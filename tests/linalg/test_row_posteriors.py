@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import scipy.sparse
 from threadpoolctl import threadpool_limits
 
 from lgmd.linalg import row_kernels, row_posteriors, threads
@@ -27,8 +28,8 @@ N_COLUMNS = 150
 SHIFT = 0.75
 NO_WEIGHTS = np.empty(0)
 
-# The kernel takes four entries at a time, sums 64 of them at a time in the precision of the storage, and solves eight
-# rows side by side: counts around each, and a number of rows that is no multiple of eight.
+# The kernel sums 32 entries at a time in the precision of the storage and solves eight rows side by side: counts around
+# multiples of each, and a number of rows that is no multiple of eight.
 COUNTS = (0, 1, 3, 4, 5, 9, 2, 8, 64, 69, 131)
 
 
@@ -120,6 +121,11 @@ def mean_square(values, rows, columns):
     return np.mean((values[:, None, None] - predicted) ** 2, axis=(1, 2))
 
 
+def joined(slabs):
+    """The numbers of each row side by side."""
+    return np.hstack(list(slabs))
+
+
 class Expected(NamedTuple):
     precision: np.ndarray
     mean: np.ndarray
@@ -177,16 +183,14 @@ def posteriors(case, rows=None, *, independent=False, diagonal=False):
     rows = np.arange(case.n_rows) if rows is None else rows
     moments = case.diagonal_moments() if independent else case.second_moments()
     out = empty_posteriors(case, diagonal)
-    posteriors_of_rows(
-        rows, case.entries, case.weights, SHIFT, moments, case.tau, case.prior, out, independent=independent
-    )
+    posteriors_of_rows(rows, case.entries, case.weights, SHIFT, moments, case.tau, case.prior, out)
     return out
 
 
 def posteriors_by_sums(case, rows=None, *, independent=False, diagonal=False):
     rows = np.arange(case.n_rows) if rows is None else rows
     moments = case.diagonal_moments() if independent else case.second_moments()
-    sums = accumulate_rows(rows, case.entries, case.weights, SHIFT, moments, case.d - 1, independent=independent)
+    sums = accumulate_rows(rows, case.entries, case.weights, SHIFT, moments, case.d - 1)
     prior = case.prior._replace(scale=case.prior.scale[rows])
     mean, covariance, logdet, lower = posteriors_of_sums(sums, case.tau[rows], prior, diagonal=diagonal)
     return RowPosteriors(mean, covariance, logdet, *expected_squares(sums, mean, covariance)), lower
@@ -195,7 +199,7 @@ def posteriors_by_sums(case, rows=None, *, independent=False, diagonal=False):
 def assert_agrees(found, expected, dtype, diagonal=False):
     """Agreement to what rounding allows.
 
-    Moments are rounded to the storage, as are sums of at most 64 of them, so that a row's system is off by some units
+    Moments are rounded to the storage, as are sums of at most 32 of them, so that a row's system is off by some units
     in the last place; its solution by as many times its condition, and squares by as much of what they are the rest of.
     """
     rounding, condition = 64 * float(np.finfo(dtype).eps), expected.condition.max()
@@ -223,11 +227,12 @@ def test_second_moments_are_those_of_factors_a_constant_and_the_intercept(dtype,
             )
         ]
     )
-    found = case.second_moments()
+    found = joined(case.second_moments())
     assert found.dtype == dtype
+    assert np.all(found[:, packed_size(k + 2) :] == 0)
     # A product, a sum and another product, rounded each: numbers here are below ten.
     tolerance = 32 * float(np.finfo(dtype).eps)
-    np.testing.assert_allclose(unpack(found), expected, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(unpack(found[:, : packed_size(k + 2)]), expected, rtol=0, atol=tolerance)
     shared = second_moments(case.mean, pack(case.covariance[:1]), case.column_weights)
     repeated = second_moments(case.mean, pack(np.repeat(case.covariance[:1], N_COLUMNS, axis=0)), case.column_weights)
     np.testing.assert_array_equal(shared, repeated)
@@ -243,12 +248,14 @@ def test_diagonal_moments_multiply_out_to_the_second_moments(dtype, k):
     means, variances = found[:, : k + 2].astype(float), found[:, k + 2 :].astype(float)
     products = means[:, :, None] * means[:, None, :] + variances[:, :, None] * np.eye(k + 2)
     tolerance = 64 * float(np.finfo(dtype).eps)
-    np.testing.assert_allclose(products, unpack(case.second_moments()), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(
+        products, unpack(joined(case.second_moments())[:, : packed_size(k + 2)]), rtol=0, atol=tolerance
+    )
 
 
 @pytest.mark.parametrize("intercept", [0.6, -1.0])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("k", [1, 2, 7])
+@pytest.mark.parametrize("k", [1, 2, 7, 12])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_every_row_has_the_posterior_of_its_own_entries(dtype, k, weighted, intercept):
     case = make_case(k, dtype=dtype, weighted=weighted, intercept=intercept)
@@ -484,7 +491,7 @@ def test_small_residuals_are_not_lost_beside_large_entries(dtype):
 
 def test_what_is_not_a_number_stays_in_its_row():
     case = make_case(2)
-    for row, offset in ((3, 0), (5, 8)):  # in a round of four, and in what is left
+    for row, offset in ((3, 0), (5, 8)):
         case.entries.values[case.entries.indptr[row] + offset] = np.nan
     found = posteriors(case)
     broken = np.isin(np.arange(case.n_rows), [3, 5])
@@ -553,13 +560,63 @@ def test_lanes_are_filled_where_solving_is_most_of_the_work(monkeypatch):
     assert np.all(blocks_of(short, monkeypatch)[:-1] % row_kernels.LANES == 0)
     # Summing 150 entries takes ten times as long as a system of eight: every row may have its thread.
     monkeypatch.setattr(row_posteriors, "_WORTH_FILLING", 1)
+    monkeypatch.setattr(row_posteriors, "available_threads", lambda: 64)
     np.testing.assert_array_equal(blocks_of(long, monkeypatch), long.entries.blocks)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5, 64])
+def test_a_thread_has_a_few_blocks(n_threads, monkeypatch):
+    monkeypatch.setattr(row_posteriors, "available_threads", lambda: n_threads)
+    case = make_case(2, counts=np.full(1000, 3))
+    for rows in (np.arange(1000), np.arange(500)):
+        blocks = row_posteriors._blocks(rows, case.entries)
+        assert (blocks[0], blocks[-1]) == (0, len(rows))
+        assert np.all(np.diff(blocks) > 0)
+        assert min(4 * n_threads, 64) <= len(blocks) - 1 <= 64
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_more_rows_and_columns_than_are_looked_at_at_a_time_have_the_sums_of_their_entries(weighted):
+    rng = np.random.default_rng(9)
+    k, n_columns = 1, 2 * row_kernels._RUN + 5
+    size, width = packed_size(k + 2), row_kernels.SLAB_BYTES // 8
+    n_rows = row_kernels._ROOM // width + 13
+    indptr = np.append(0, np.cumsum(rng.integers(0, 10, n_rows)))
+    # In no order within a row.
+    indices = rng.integers(0, n_columns, indptr[-1]).astype(np.int32)
+    values = rng.standard_normal(indptr[-1])
+    entries = Entries(indptr, indices, values, balanced_blocks(indptr))
+    weights = rng.uniform(0.5, 2.0, indptr[-1]) if weighted else NO_WEIGHTS
+    moments = second_moments(
+        rng.standard_normal((n_columns, k + 1)), pack(0.3 * np.eye(k + 1)[None]), rng.uniform(0.5, 2.0, n_columns)
+    )
+    sums = accumulate_rows(np.arange(n_rows), entries, weights, SHIFT, moments, k)
+
+    def summed(scale):
+        weighted = scale * (weights if len(weights) else 1.0)
+        table = scipy.sparse.csr_array((weighted, indices, indptr), shape=(n_rows, n_columns))
+        return table @ joined(moments)[:, :size]
+
+    y = values - SHIFT
+    np.testing.assert_allclose(sums.moments, summed(np.ones_like(y)), rtol=1e-12, atol=1e-12)
+    # Products with the constant: those of the factor and of itself, and that of the intercept.
+    np.testing.assert_allclose(sums.right, summed(y)[:, [1, 2, 4]], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(sums.squares, summed(y**2)[:, 2], rtol=1e-12, atol=1e-12)
+
+    prior, tau = RowPrior(np.ones(n_rows), np.ones(k), 1.0), np.ones(n_rows)
+    found = RowPosteriors(np.empty((n_rows, 2)), np.empty((n_rows, 3)), *(np.empty(n_rows) for _ in range(4)))
+    posteriors_of_rows(np.arange(n_rows), entries, weights, SHIFT, moments, tau, prior, found)
+    mean, covariance, logdet, _ = posteriors_of_sums(sums, tau, prior)
+    expected = (mean, covariance, logdet, *expected_squares(sums, mean, covariance))
+    for own, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(own, wanted, rtol=1e-10, atol=1e-12)
 
 
 def test_rows_of_filled_lanes_have_the_posterior_of_their_own_entries(monkeypatch):
     case = make_case(2, counts=np.random.default_rng(8).integers(0, 9, 150))
-    assert len(blocks_of(case, monkeypatch)) > 10
-    monkeypatch.undo()
+    monkeypatch.setattr(row_posteriors, "available_threads", lambda: 64)
+    with monkeypatch.context() as while_looking:
+        assert len(blocks_of(case, while_looking)) > 10
     monkeypatch.setattr(threads, "_WORTH_A_THREAD", 0.0)
     monkeypatch.setattr(threads, "_WORTH_A_BLOCK", 0.0)
     expected = brute_force(case)

@@ -261,13 +261,12 @@ class _EntriesUpdate:
         dtype, (n, d) = own.mean.dtype, own.mean.shape
         tau, prior, coupled = 1.0 / noise.samples, _row_prior(own, self._coupling.diagonal), self._coupling.coupled
         moments = self._moments(other, noise)
-        form = {"independent": isinstance(other.covariance, DiagonalCovariances)}
         weights = noise.weights.astype(dtype, copy=False)
         spread = np.empty((n, d if self._diagonal else packed_size(d)), dtype)
         found = RowPosteriors(np.empty((n, d), dtype), spread, *(np.empty(n) for _ in range(4)))
-        posteriors_of_rows(self._coupling.free, self._entries, weights, shift, moments, tau, prior, found, **form)
+        posteriors_of_rows(self._coupling.free, self._entries, weights, shift, moments, tau, prior, found)
         if len(coupled):
-            sums = accumulate_rows(coupled, self._entries, weights, shift, moments, d - 1, **form)
+            sums = accumulate_rows(coupled, self._entries, weights, shift, moments, d - 1)
             alone, covariance, logdet, lower = posteriors_of_sums(
                 sums, tau[coupled], prior._replace(scale=prior.scale[coupled]), diagonal=self._diagonal
             )
@@ -285,9 +284,8 @@ class _EntriesUpdate:
         if not len(self._coupling.coupled):
             return JointPosterior(own.covariance, _unit_weights(own))
         weights = noise.weights.astype(own.mean.dtype, copy=False)
-        moments, independent = self._moments(other, noise), isinstance(other.covariance, DiagonalCovariances)
         sums = accumulate_rows(
-            self._coupling.coupled, self._entries, weights, 0.0, moments, own.rank, independent=independent
+            self._coupling.coupled, self._entries, weights, 0.0, self._moments(other, noise), own.rank
         )
         return _joint(self._coupling, sums.moments, own, noise, for_draws)
 

@@ -23,7 +23,7 @@ from lgmd._typing import FloatArray, IntArray
 from lgmd.linalg import row_kernels
 from lgmd.linalg.packed import packed_size
 from lgmd.linalg.row_systems import Entries
-from lgmd.linalg.threads import even_blocks, map_blocks
+from lgmd.linalg.threads import available_threads, even_blocks, map_blocks
 
 __all__ = [
     "RowPosteriors",
@@ -40,6 +40,9 @@ __all__ = [
 
 # How many times more work than solving the systems of rows it may be to sum their entries before lanes are not filled.
 _WORTH_FILLING = 8
+
+# Enough for threads to end at about the same time.
+_BLOCKS_A_THREAD = 4
 
 
 class RowPrior(NamedTuple):
@@ -97,11 +100,14 @@ def second_moments(
 
     Returns
     -------
-    ndarray of shape (n, (k + 2)(k + 3) / 2)
+    ndarray of shape (slabs, n, width)
+        The (k + 2)(k + 3) / 2 numbers of a row and zeros after them, cut into slabs: sums over rows in any order find
+        the next row of a slab in the cache.
     """
-    n, d = mean.shape
-    out = np.empty((n, packed_size(d + 1)), mean.dtype if dtype is None else dtype)
-    mean, covariance, weights = (array.astype(out.dtype, copy=False) for array in (mean, covariance, weights))
+    (n, d), dtype = mean.shape, np.dtype(mean.dtype if dtype is None else dtype)
+    width = row_kernels.SLAB_BYTES // dtype.itemsize
+    out = np.empty((-(-packed_size(d + 1) // width), n, width), dtype)
+    mean, covariance, weights = (array.astype(dtype, copy=False) for array in (mean, covariance, weights))
     map_blocks(
         lambda start, stop: row_kernels.second_moments(start, stop, mean, covariance, weights, out),
         even_blocks(n),
@@ -139,8 +145,6 @@ def posteriors_of_rows(
     tau: FloatArray,
     prior: RowPrior,
     out: RowPosteriors,
-    *,
-    independent: bool = False,
 ) -> None:
     """Posteriors of ``rows``, one by one, into ``out``; nothing else is stored.
 
@@ -154,19 +158,16 @@ def posteriors_of_rows(
         Weight of each entry; empty for none.
     shift : float
         Taken off every entry.
-    moments : ndarray of shape (n_columns, (k + 2)(k + 3) / 2) or (n_columns, 2 (k + 2))
-        From :func:`second_moments`, or from :func:`diagonal_moments` if ``independent``.
+    moments : ndarray of shape (slabs, n_columns, width) or (n_columns, 2 (k + 2))
+        From :func:`second_moments`, or from :func:`diagonal_moments` if all numbers of the columns are independent.
     tau : ndarray of shape (n_rows,)
         Noise precision of each row.
     prior : RowPrior
     out : RowPosteriors
         Written at ``rows``, untouched elsewhere. Where its covariance has k + 1 columns, the numbers of a row are taken
         as independent and it holds their variances.
-    independent : bool, default=False
-        Which of the two forms ``moments`` has.
     """
-    everything, d = len(rows) == len(entries.indptr) - 1, out.mean.shape[1]
-    blocks = entries.blocks if everything else even_blocks(len(rows))
+    d, blocks = out.mean.shape[1], _blocks(rows, entries)
     # Entries are summed row by row: few long rows are better left to as many threads as there are.
     solving_counts = _WORTH_FILLING * len(rows) * d**3 >= len(entries.values) * packed_size(d)
     map_blocks(
@@ -178,7 +179,6 @@ def posteriors_of_rows(
             weights,
             moments.dtype.type(shift),
             moments,
-            independent,
             tau,
             prior.scale,
             prior.factors,
@@ -197,13 +197,10 @@ def accumulate_rows(
     shift: float,
     moments: FloatArray,
     k: int,
-    *,
-    independent: bool = False,
 ) -> RowSums:
     """What ``rows`` need of their entries; parameters as in :func:`posteriors_of_rows`."""
     m = len(rows)
     out = RowSums(np.empty((m, packed_size(k + 2))), np.empty((m, k + 2)), np.empty(m))
-    everything = m == len(entries.indptr) - 1
     map_blocks(
         lambda start, stop: row_kernels.accumulate_rows(
             start,
@@ -213,10 +210,9 @@ def accumulate_rows(
             weights,
             moments.dtype.type(shift),
             moments,
-            independent,
             *out,
         ),
-        entries.blocks if everything else even_blocks(m),
+        _blocks(rows, entries),
         work=_work(entries, k + 1),
     )
     return out
@@ -314,6 +310,13 @@ def entry_squares(
         work=len(out) * row_features.shape[1],
     )
     return out
+
+
+def _blocks(rows: IntArray, entries: Entries) -> IntArray:
+    """Boundaries of the runs of ``rows`` that threads share out: few, since each is a pass over the moments."""
+    blocks = entries.blocks if len(rows) == len(entries.indptr) - 1 else even_blocks(len(rows))
+    joined = max(1, (len(blocks) - 1) // (_BLOCKS_A_THREAD * available_threads()))
+    return np.append(blocks[:-1:joined], blocks[-1])
 
 
 def _work(entries: Entries, d: int) -> float:
