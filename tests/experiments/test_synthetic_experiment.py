@@ -36,6 +36,7 @@ def test_angles_of_pca_are_near_the_papers(measure, side):
         assert np.mean(angles) == pytest.approx(SUBSPACE_ANGLES[measure]["PCA"][position], rel=0.1)
 
 
+@pytest.mark.slow
 def test_every_method_is_measured(done):
     rows = done.results
     assert set(rows.loc[rows["task"] == "denoising", "method"]) == set(METHODS)
@@ -44,6 +45,7 @@ def test_every_method_is_measured(done):
     assert np.isfinite(measured).all()
 
 
+@pytest.mark.slow
 def test_true_graphs_have_all_edges_and_pmf_the_subspaces_of_pca(done):
     rows = done.results.set_index(["task", "family", "method"])
     real = rows.xs("GRMD-real", level="method")
@@ -54,6 +56,7 @@ def test_true_graphs_have_all_edges_and_pmf_the_subspaces_of_pca(done):
     assert plain.loc["PMF", "E2"] < plain.loc["PCA", "E2"]
 
 
+@pytest.mark.slow
 def test_completion_is_scored_on_hidden_entries_alone(done):
     rows = done.results
     completion = rows[rows["task"] == "completion"]
@@ -63,6 +66,7 @@ def test_completion_is_scored_on_hidden_entries_alone(done):
     assert rows.loc[rows["task"] == "denoising", "E1"].isna().all()
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_papers_numbers_beside_ours(done):
     page = done.page.read_text()
     assert "PCA, in the paper" in page
@@ -71,6 +75,7 @@ def test_the_page_shows_the_papers_numbers_beside_ours(done):
         assert (done.folder / f"{picture}.svg").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_the_page_states_the_seeds(done):
     page = done.page.read_text()
     assert "At every level the tables have the seed 1000" in page
@@ -78,6 +83,7 @@ def test_the_page_states_the_seeds(done):
     assert "&quot;first_seed&quot;: 1000" in page
 
 
+@pytest.mark.slow
 def test_results_of_other_seeds_are_not_gone_on_with(done):
     other = Synthetic(1, (0.3,), (0.7,), (0.5,), ("blocks",), 2, first_seed=2000)
     with pytest.raises(InvalidParameterError, match="first_seed differ"):

@@ -580,7 +580,7 @@ def test_more_rows_and_columns_than_are_looked_at_at_a_time_have_the_sums_of_the
     rng = np.random.default_rng(9)
     k, n_columns = 1, 2 * row_kernels._RUN + 5
     size, width = packed_size(k + 2), row_kernels.SLAB_BYTES // 8
-    n_rows = row_kernels._ROOM // width + 13
+    n_rows = row_kernels._MOST_ROOM // width + 13
     indptr = np.append(0, np.cumsum(rng.integers(0, 10, n_rows)))
     # In no order within a row.
     indices = rng.integers(0, n_columns, indptr[-1]).astype(np.int32)

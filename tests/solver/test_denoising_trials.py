@@ -116,7 +116,7 @@ def test_columns_that_are_noise_still_die(seed):
     assert model.rank_ == 4
 
 
-@pytest.mark.parametrize("noise", [0.5, 1.5])
+@pytest.mark.parametrize("noise", [pytest.param(0.5, marks=pytest.mark.slow), 1.5])
 def test_the_choice_is_that_of_the_table_and_not_of_how_it_stands(noise):
     data = datasets.make_matrix_normal(
         40, 30, 5, sample_graph="blocks", feature_graph="none", noise=noise, random_state=3

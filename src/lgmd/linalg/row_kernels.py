@@ -33,8 +33,10 @@ _PART = 32
 # rows have more entries to sum at a time.
 _RUN = 16384
 
-# Numbers that a thread may keep of sums over entries; the more rows at a time, the fewer passes over the moments.
-_ROOM = 2**21
+# Numbers that a thread may keep of sums over entries: the more rows at a time, the fewer passes over the moments, which
+# cost little where the sums are this many times as large.
+_LEAST_ROOM, _MOST_ROOM = 2**16, 2**21
+_TIMES_THE_MOMENTS = 8
 
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
@@ -381,10 +383,11 @@ def _put(i, lane, solution, spread, mean, covariance):  # type: ignore[no-untype
 
 @numba.njit(nogil=True, fastmath=FASTMATH, cache=True)
 def _rooms_for_sums(n_rows, d, moments):  # type: ignore[no-untyped-def]
-    """Room for what rows gather from their entries, as many at a time as may be: all, or an even share."""
+    """Room for what rows gather from their entries, as many at a time as pays: all, or an even share."""
     size = (d + 1) * (d + 2) // 2 if moments.ndim == 2 else moments.shape[0] * moments.shape[2]
+    room = min(max(_LEAST_ROOM, _TIMES_THE_MOMENTS * moments.size), _MOST_ROOM)
     n_groups = max(1, -(-n_rows // LANES))
-    n_rounds = -(-n_groups // max(1, _ROOM // (size * LANES)))
+    n_rounds = -(-n_groups // max(1, room // (size * LANES)))
     n_rows = -(-n_groups // n_rounds) * LANES
     return np.empty((n_rows, size)), np.empty((n_rows, d + 1)), np.empty(n_rows)
 
