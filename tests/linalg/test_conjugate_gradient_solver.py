@@ -88,6 +88,27 @@ def test_a_start_at_the_solution_is_left_at_once():
 
 
 @pytest.mark.parametrize("separate_columns", [False, True])
+def test_a_reduction_ends_where_that_share_of_the_first_residual_is_left(separate_columns):
+    matrix, right, start = make_system()
+
+    def solve(max_iter, **limits):
+        return conjugate_gradients(
+            lambda x: matrix @ x, right, start, max_iter=max_iter, separate_columns=separate_columns, **limits
+        )
+
+    def left(solution):
+        axis = 0 if separate_columns else None
+        return np.linalg.norm(right - matrix @ solution, axis=axis) / np.linalg.norm(right - matrix @ start, axis=axis)
+
+    result = solve(50, tol=1e-12, reduction=0.05)
+    assert 0 < result.n_iter < solve(50, tol=1e-12).n_iter
+    assert np.max(left(result.solution)) <= 0.05
+    assert np.max(left(solve(result.n_iter - 1, tol=0.0).solution)) > 0.05
+    # Whichever of the two is reached first ends it.
+    assert solve(50, tol=0.2, reduction=1e-9).n_iter == solve(50, tol=0.2).n_iter
+
+
+@pytest.mark.parametrize("separate_columns", [False, True])
 def test_a_zero_right_hand_side_has_the_solution_zero(separate_columns):
     matrix, right, start = make_system()
     zero = np.zeros_like(right)

@@ -28,6 +28,7 @@ def conjugate_gradients(
     *,
     tol: float,
     max_iter: int,
+    reduction: float = 0.0,
     separate_columns: bool = False,
 ) -> ConjugateGradientResult:
     """Solve ``apply(x) = right`` from a warm start.
@@ -46,6 +47,9 @@ def conjugate_gradients(
         residual.
     max_iter : int
         Most products with the operator.
+    reduction : float, default=0.0
+        Stop as well when the residual norm is below this share of the first one: for a solve that is one step of an
+        iteration, which will be back with a better right-hand side.
     separate_columns : bool, default=False
         Whether the columns are k systems of their own (one step length each) or one joint system.
     """
@@ -60,7 +64,7 @@ def conjugate_gradients(
     squares = inner(residual, residual)
     norms = inner(right, right)
     norms = np.where(norms > 0, norms, squares)
-    goal = tol**2 * norms
+    goal = np.maximum(tol**2 * norms, reduction**2 * squares)
     n_iter = 0
     while n_iter < max_iter and np.any(squares > goal):
         product = apply(direction)

@@ -36,15 +36,25 @@ def joint_precision(precision: SparseGraph, blocks: FloatArray, weights: FloatAr
 
 
 def solve_coupled(
-    lower: FloatArray, edges: SparseGraph, weights: FloatArray, right: FloatArray, start: FloatArray, tol: float
+    lower: FloatArray,
+    edges: SparseGraph,
+    weights: FloatArray,
+    right: FloatArray,
+    start: FloatArray,
+    tol: float,
+    reduction: float = 0.0,
 ) -> FloatArray:
-    """``(I + L^-1 (A_off x diag(w)) L^-T) u = right`` with L the Cholesky factors of the blocks on K's diagonal."""
+    """``(I + L^-1 (A_off x diag(w)) L^-T) u = right`` with L the Cholesky factors of the blocks on K's diagonal.
+
+    ``tol`` and ``reduction`` are those of :func:`lgmd.linalg.conjugate_gradients.conjugate_gradients`.
+    """
     return conjugate_gradients(
         lambda u: u + solve_lower(lower, edges @ (solve_upper(lower, u) * weights)),
         right,
         start,
         tol=tol,
         max_iter=200,
+        reduction=reduction,
     ).solution
 
 

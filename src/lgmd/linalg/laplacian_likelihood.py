@@ -286,11 +286,13 @@ def _move(
 
 
 def laplacian_with_ridge(n: int, rows: IntArray, columns: IntArray, weights: FloatArray, ridge: float) -> FloatArray:
-    """``L(w) + c I`` as a dense array."""
+    """``L(w) + c I`` as a dense array, in a time that grows with the edges that carry weight."""
+    edges = np.flatnonzero(weights)
+    i, j, w = rows[edges], columns[edges], weights[edges]
     matrix = np.zeros((n, n))
-    matrix[rows, columns] = -weights
-    matrix[columns, rows] = -weights
-    matrix[np.diag_indices(n)] = np.bincount(rows, weights, n) + np.bincount(columns, weights, n) + ridge
+    matrix[i, j] = -w
+    matrix[j, i] = -w
+    matrix[np.diag_indices(n)] = np.bincount(i, w, n) + np.bincount(j, w, n) + ridge
     return matrix
 
 
