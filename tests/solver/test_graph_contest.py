@@ -152,7 +152,7 @@ def test_lgmd_plus_keeps_the_graph_of_the_side_that_has_one(axis):
 
 
 def problem_of(data, sample_learner, feature_learner):
-    table = as_observed(data / data.std())
+    table = as_observed(data / np.nanstd(data))
     problem = VariationalInference(
         table,
         12,
@@ -258,6 +258,20 @@ def test_a_graph_that_was_learned_stays_unless_it_does_harm(monkeypatch, leads, 
     assert len(known) == len(leads)
 
 
+@pytest.mark.parametrize(("lead", "is_held", "is_kept"), [(0.5, False, True), (0.5, True, False), (2.0, True, True)])
+def test_where_noise_is_held_a_graph_that_was_learned_has_to_be_worth_it(monkeypatch, lead, is_held, is_kept):
+    data = make_matrix_normal(60, 50, 5, sample_graph="chain", feature_graph="none", missing=0.5, random_state=0)
+    graph = GraphEstimate(data.sample_precision, float(np.linalg.slogdet(data.sample_precision.toarray())[1]))
+    problem, state = problem_of(data.observed, Learning(graph), NoGraph())
+    monkeypatch.setattr(graph_contest, "_lead", lambda gains: lead if gains.any() else 0.0)
+    monkeypatch.setattr(
+        graph_contest._Contest, "_foreseen", lambda *_: lambda sides, parts: [np.full(3, float(any(sides)))] * parts
+    )
+    state = replace(state, holds_noise=is_held)
+    found, _ = graph_contest.as_entries_say(problem, state, (graph, state.feature_graph))
+    assert found is (graph if is_kept else state.sample_graph)
+
+
 @pytest.mark.parametrize("offer_is_true", [True, False])
 def test_what_is_offered_beside_a_learned_graph_has_to_be_worth_it_alone(offer_is_true):
     """However much the learned graph of the other side gains."""
@@ -321,13 +335,16 @@ def test_tables_so_thin_that_their_noise_is_held_are_asked_too(family, seed, est
 @pytest.mark.parametrize(
     ("both", "samples", "features", "kept"),
     [
-        (-6.0, -7.0, -4.0, (False, True)),
+        (-3.0, -2.5, 1.0, (False, True)),
         (-4.0, -3.0, 2.0, (False, False)),
         (4.0, 3.0, 3.5, (True, True)),
         (-0.5, 0.0, 0.0, (True, True)),  # no harm beyond doubt
+        (-3.0, -3.0, -3.0, (False, False)),  # no harm beside the other, which does the same
+        (-6.0, -7.0, -4.0, (False, False)),  # no harm beside one that does more
+        (-1.2, -0.5, -1.1, (True, False)),
     ],
 )
-def test_each_side_is_judged_beside_the_other(both, samples, features, kept, monkeypatch):
+def test_each_side_is_judged_beside_the_other_and_what_stays_without_any(both, samples, features, kept, monkeypatch):
     leads = {(True, True): both, (True, False): samples, (False, True): features, (False, False): 0.0}
     monkeypatch.setattr(graph_contest, "_lead", lambda gains: float(gains.sum()))
     found = graph_contest._harmless(lambda sides, parts: [np.full(1, leads[sides])] * parts, (True, True), range(1, 2))

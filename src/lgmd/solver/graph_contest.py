@@ -112,7 +112,9 @@ class _Contest:
         Those that nobody doubts.
     like : VariationalState
     are_learned : bool
-        Whether their rivals were learned and have to do no harm, or are merely offered and have to be worth it.
+        Whether their rivals were learned and have to do no harm, or are merely offered and have to be worth it. They
+        always have to be where data is so thin that noise is held: what each tenth of the entries is worth there hides
+        the harm.
     """
 
     problem: VariationalInference
@@ -129,7 +131,7 @@ class _Contest:
         if isinstance(data, DenseObserved) and self.problem.noise.has_one_variance:
             gains, together, fewest = self._on_complete(data, judged), _mean, 2
         parts = range(fewest, max(fewest, n_parts(data.n_observed)) + 1)
-        if self.are_learned:
+        if self.are_learned and not self.like.holds_noise:
             return _harmless(gains, judged, parts)
         return _worth_it(gains, judged, parts, together)
 
@@ -207,18 +209,32 @@ def _worth_it(gains: Gains, judged: Sides, numbers: range, together: Together) -
 
 
 def _harmless(gains: Gains, judged: Sides, numbers: range) -> Sides:
-    """Sides whose graphs do not raise errors beyond doubt, beside that of the other side if it is judged too.
+    """Sides whose graphs do not raise errors beyond doubt: each beside that of the other side, and what stays together.
 
-    Parts count alike: short runs may end in different optima, and one part would outweigh all others.
+    Either of two graphs may do no harm beside the other that does the same. Parts count alike: short runs may end in
+    different optima, and one part would outweigh all others.
     """
     leads = [0.0, 0.0]
     for parts in numbers:
         for side, rest in enumerate(((False, judged[1]), (judged[0], False))):
-            each = zip(gains(judged, parts), gains(rest, parts), strict=True)
-            leads[side] = sum(_lead(with_it - without) for with_it, without in each) / math.sqrt(parts)
+            leads[side] = _lead_of_parts(gains(judged, parts), gains(rest, parts))
         if all(abs(lead) > _CLEAR for lead, is_judged in zip(leads, judged, strict=True) if is_judged):
             break
-    return judged[0] and leads[0] > _HARMLESS, judged[1] and leads[1] > _HARMLESS
+    stay = judged[0] and leads[0] > _HARMLESS, judged[1] and leads[1] > _HARMLESS
+    against_none = {
+        sides: _lead_of_parts(gains(sides, parts), gains(_NEITHER, parts))
+        for sides in ((stay, *_ALONE) if all(stay) else (stay,))
+    }
+    if against_none[stay] > _HARMLESS:
+        return stay
+    best = max(against_none, key=lambda sides: against_none[sides])
+    return best if against_none[best] > _HARMLESS else _NEITHER
+
+
+def _lead_of_parts(gains: list[FloatArray], others: list[FloatArray]) -> float:
+    """What some gains are ahead of others by, in standard errors, each part counting alike."""
+    leads = [_lead(mine - theirs) for mine, theirs in zip(gains, others, strict=True)]
+    return sum(leads) / math.sqrt(len(leads))
 
 
 def _mean(parts: list[FloatArray]) -> FloatArray:
