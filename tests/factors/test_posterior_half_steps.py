@@ -39,7 +39,6 @@ EDGES = [(0, 1, -0.9), (1, 2, 0.7), (2, 3, -0.8), (3, 5, -0.5), (5, 6, 0.9), (6,
 def solved_to_the_end(monkeypatch):
     """The equations are what is tested here, not how far a run solves them in each iteration."""
     monkeypatch.setattr(coupling, "_MEAN_TOL", 1e-10)
-    monkeypatch.setattr(coupling, "_MEAN_REDUCTION", 0.0)
 
 
 def graph():
@@ -368,6 +367,14 @@ def test_the_half_step_does_not_depend_on_where_it_starts(gaps):
     problem = make_problem(gaps=gaps, precision=graph(), row_noise=True)
     elsewhere = problem._replace(own=replace(problem.own, mean=100.0 * problem.own.mean))
     np.testing.assert_allclose(elsewhere.step().posterior.mean, problem.step().posterior.mean, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("gaps", [True, False])
+def test_a_rough_half_step_goes_part_of_the_way(gaps):
+    problem = make_problem(gaps=gaps, precision=graph(), row_noise=True)
+    rough = problem._replace(half=replace(problem.half, reduction=0.3)).step().posterior.mean
+    exact = problem.step().posterior.mean
+    assert 1e-3 < np.linalg.norm(rough - exact) < 0.5 * np.linalg.norm(problem.own.mean - exact)
 
 
 def test_a_row_without_entries_follows_its_neighbours():

@@ -272,6 +272,19 @@ def test_where_noise_is_held_a_graph_that_was_learned_has_to_be_worth_it(monkeyp
     assert found is (graph if is_kept else state.sample_graph)
 
 
+def test_where_noise_is_held_one_side_does_not_pay_for_the_other(monkeypatch):
+    """Together the two are not worth it: one does harm, which must not cost the other its graph."""
+    leads = {(True, True): 1.0, (True, False): -2.0, (False, True): 3.5, (False, False): 0.0}
+    data = make_matrix_normal(60, 50, 5, sample_graph="chain", feature_graph="none", missing=0.5, random_state=0)
+    problem, state = problem_of(data.observed, NoGraph(), NoGraph())
+    contest = graph_contest._Contest(problem, None, None, replace(state, holds_noise=True), are_learned=True)
+    monkeypatch.setattr(graph_contest, "_lead", lambda gains: float(gains[0]))
+    monkeypatch.setattr(
+        graph_contest._Contest, "_foreseen", lambda *_: lambda sides, parts: [np.full(3, leads[sides])] * parts
+    )
+    assert contest.winner((True, True)) == (False, True)
+
+
 @pytest.mark.parametrize("offer_is_true", [True, False])
 def test_what_is_offered_beside_a_learned_graph_has_to_be_worth_it_alone(offer_is_true):
     """However much the learned graph of the other side gains."""
@@ -341,7 +354,6 @@ def test_tables_so_thin_that_their_noise_is_held_are_asked_too(family, seed, est
         (-0.5, 0.0, 0.0, (True, True)),  # no harm beyond doubt
         (-3.0, -3.0, -3.0, (False, False)),  # no harm beside the other, which does the same
         (-6.0, -7.0, -4.0, (False, False)),  # no harm beside one that does more
-        (-1.2, -0.5, -1.1, (True, False)),
     ],
 )
 def test_each_side_is_judged_beside_the_other_and_what_stays_without_any(both, samples, features, kept, monkeypatch):

@@ -21,12 +21,9 @@ from lgmd.linalg.row_systems import multiply_upper, solve_lower, solve_upper
 
 __all__ = ["Coupling", "JointRows"]
 
-# Residuals of the joint means and of draws, which are too few to be worth more.
+# Residuals of the joint means, where every step raises the bound and the next iteration begins where this one ends, and
+# of draws, which are too few to be worth more.
 _MEAN_TOL, _DRAW_TOL = 1e-6, 1e-3
-
-# Share of the first residual of the joint means that may be left: every step raises the bound, and the next iteration
-# begins where this one ends, with other systems.
-_MEAN_REDUCTION = 0.05
 
 # Draws for rows that are too many for that: as many as the numbers allow, but not fewer than a few.
 _N_DRAWS, _FEWEST_DRAWS, _DRAWN_NUMBERS = 32, 8, 200_000_000
@@ -34,6 +31,12 @@ _N_DRAWS, _FEWEST_DRAWS, _DRAWN_NUMBERS = 32, 8, 200_000_000
 
 class Coupling:
     """A graph over rows.
+
+    Parameters
+    ----------
+    precision : csr_array of shape (n, n)
+    reduction : float, default=0.0
+        Share of the first residual of the joint means that may be left.
 
     Attributes
     ----------
@@ -45,7 +48,8 @@ class Coupling:
         Between the coupled rows.
     """
 
-    def __init__(self, precision: SparseGraph) -> None:
+    def __init__(self, precision: SparseGraph, reduction: float = 0.0) -> None:
+        self._reduction = reduction
         precision = scipy.sparse.csr_array(precision)
         self.diagonal = np.asarray(precision.diagonal(), dtype=np.float64)
         off_diagonal = scipy.sparse.csr_array(precision - scipy.sparse.diags_array(self.diagonal))
@@ -69,7 +73,7 @@ class Coupling:
         right = multiply_upper(L, alone[position])
         start = multiply_upper(L, own.mean[self.coupled].astype(np.float64))
         mean = alone.copy()
-        turned = solve_coupled(L, self._edges, self._weights(own), right, start, _MEAN_TOL, _MEAN_REDUCTION)
+        turned = solve_coupled(L, self._edges, self._weights(own), right, start, _MEAN_TOL, self._reduction)
         mean[position] = solve_upper(L, turned)
         return mean
 

@@ -64,6 +64,8 @@ class VariationalHalf:
         Whether all rows have the same noise.
     diagonal : bool
         Whether all numbers of rows with a system of their own are taken as independent.
+    reduction : float
+        Share of the first residual that the means of rows which a graph couples may be left with.
     """
 
     data: Observed
@@ -71,6 +73,7 @@ class VariationalHalf:
     by_entries: bool = False
     equal_noise: bool = True
     diagonal: bool = False
+    reduction: float = 0.0
 
 
 class HalfStep(NamedTuple):
@@ -137,21 +140,21 @@ def prepare_posterior(half: VariationalHalf) -> PosteriorUpdate:
     diagonal = np.asarray(precision.diagonal(), dtype=np.float64)
     has_edges = precision.count_nonzero() > np.count_nonzero(diagonal)
     if not isinstance(data, DenseObserved) or half.by_entries:
-        return _EntriesUpdate(data, precision, half.diagonal)
+        return _EntriesUpdate(data, Coupling(precision, half.reduction), half.diagonal)
     if half.equal_noise and not half.diagonal:
         if not has_edges and bool(np.all(diagonal == diagonal[0])):
             return _SharedUpdate(data, float(diagonal[0]))
         if has_edges and len(diagonal) <= SPECTRAL_ROWS:
             return _SpectralUpdate(data, precision)
-    return _CompleteUpdate(data, precision, half.diagonal)
+    return _CompleteUpdate(data, Coupling(precision, half.reduction), half.diagonal)
 
 
 class _CompleteUpdate:
     """A complete table whose rows have a graph or a noise of their own: independent rows with coupled means."""
 
-    def __init__(self, data: DenseObserved, precision: SparseGraph, diagonal: bool) -> None:
+    def __init__(self, data: DenseObserved, coupling: Coupling, diagonal: bool) -> None:
         self._data = data
-        self._coupling = Coupling(precision)
+        self._coupling = coupling
         self._diagonal = diagonal
 
     def __call__(self, own: SidePosterior, other: SidePosterior, noise: Noise, shift: float) -> HalfStep:
@@ -250,9 +253,9 @@ class _SpectralUpdate:
 class _EntriesUpdate:
     """A table with gaps: every row has its own system."""
 
-    def __init__(self, data: Observed, precision: SparseGraph, diagonal: bool) -> None:
+    def __init__(self, data: Observed, coupling: Coupling, diagonal: bool) -> None:
         self._entries = data.entries()
-        self._coupling = Coupling(precision)
+        self._coupling = coupling
         self._diagonal = diagonal
         # Expected squares are differences of large sums. Single precision is for tables whose moments fill the memory.
         self._precise = np.dtype(np.float64) if data.n_observed <= _PRECISE_ENTRIES else data.dtype

@@ -249,7 +249,7 @@ class GraphLearner(ABC):
 
     @property
     def may_be_left_out(self) -> bool:
-        """Whether the first graph that it learns is, where entries of the table speak against it; no by default."""
+        """Whether entries of the table may speak against the first graph that it learns; no by default."""
         return False
 
     @abstractmethod

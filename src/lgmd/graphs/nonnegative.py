@@ -385,10 +385,10 @@ class LaplacianGraph(GraphLearner):
         alone explain columns that were held out better than edges between any two rows, there are no others. It is not
         asked where ``candidates`` are given.
     ask_entries : bool, default=True
-        Whether the graph of a side is left out where entries of the table speak against it: by variational inference,
-        in tables of 1,000 to a million entries. The likelihood finds a graph in any factor, and
-        one that raises errors where rows do not depend on each other or the factor is not known well. Each time that
-        entries are asked the graph is learned once more.
+        Whether the graph of a side is left out where entries of the table speak against it, or, where data is so thin
+        that noise is held, not for it: by variational inference, in tables of 1,000 to a million entries. The
+        likelihood finds a graph in any factor, and one that raises errors where rows do not depend on each other or the
+        factor is not known well. Each time that entries are asked the graph is learned once more.
     """
 
     rounds: ClassVar[int] = 3

@@ -286,7 +286,7 @@ def _move(
 
 
 def laplacian_with_ridge(n: int, rows: IntArray, columns: IntArray, weights: FloatArray, ridge: float) -> FloatArray:
-    """``L(w) + c I`` as a dense array, in a time that grows with the edges that carry weight."""
+    """``L(w) + c I`` as a dense array; of pairs without weight nothing is written."""
     edges = np.flatnonzero(weights)
     i, j, w = rows[edges], columns[edges], weights[edges]
     matrix = np.zeros((n, n))

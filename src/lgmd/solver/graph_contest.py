@@ -2,7 +2,8 @@
 
 Where data is noisy, a factor's few columns cannot say which of its rows are alike, and still a graph with many weak
 edges can lower errors by some per cent; or raise them. Short runs without the graph and with it decide. A graph that a
-learner merely offers has to be worth it; one that it learned, and lets entries judge, only has to do no harm.
+learner merely offers has to be worth it; one that it learned, and lets entries judge, only has to do no harm, unless
+data is so thin that noise is held.
 
 Where there are gaps, runs are judged by entries that were held out; in a complete table by an estimate of how far they
 end from the truth (:mod:`lgmd.solver.denoising_trials`), for which the graph is learned anew from each changed table.
@@ -112,9 +113,9 @@ class _Contest:
         Those that nobody doubts.
     like : VariationalState
     are_learned : bool
-        Whether their rivals were learned and have to do no harm, or are merely offered and have to be worth it. They
-        always have to be where data is so thin that noise is held: what each tenth of the entries is worth there hides
-        the harm.
+        Whether their rivals were learned and have to do no harm, or are merely offered and have to be worth it. Where
+        data is so thin that noise is held, both have to be: runs on nine tenths of the entries lose so much there that
+        harm is hard to see.
     """
 
     problem: VariationalInference
@@ -131,8 +132,10 @@ class _Contest:
         if isinstance(data, DenseObserved) and self.problem.noise.has_one_variance:
             gains, together, fewest = self._on_complete(data, judged), _mean, 2
         parts = range(fewest, max(fewest, n_parts(data.n_observed)) + 1)
-        if self.are_learned and not self.like.holds_noise:
-            return _harmless(gains, judged, parts)
+        if self.are_learned:
+            judged = _harmless(gains, judged, parts)
+            if not self.like.holds_noise or not any(judged):
+                return judged
         return _worth_it(gains, judged, parts, together)
 
     def _foreseen(self, judged: Sides) -> Gains:
@@ -209,7 +212,7 @@ def _worth_it(gains: Gains, judged: Sides, numbers: range, together: Together) -
 
 
 def _harmless(gains: Gains, judged: Sides, numbers: range) -> Sides:
-    """Sides whose graphs do not raise errors beyond doubt: each beside that of the other side, and what stays together.
+    """Sides whose graphs do not raise errors beyond doubt: each beside that of the other side, and together.
 
     Either of two graphs may do no harm beside the other that does the same. Parts count alike: short runs may end in
     different optima, and one part would outweigh all others.
@@ -221,14 +224,7 @@ def _harmless(gains: Gains, judged: Sides, numbers: range) -> Sides:
         if all(abs(lead) > _CLEAR for lead, is_judged in zip(leads, judged, strict=True) if is_judged):
             break
     stay = judged[0] and leads[0] > _HARMLESS, judged[1] and leads[1] > _HARMLESS
-    against_none = {
-        sides: _lead_of_parts(gains(sides, parts), gains(_NEITHER, parts))
-        for sides in ((stay, *_ALONE) if all(stay) else (stay,))
-    }
-    if against_none[stay] > _HARMLESS:
-        return stay
-    best = max(against_none, key=lambda sides: against_none[sides])
-    return best if against_none[best] > _HARMLESS else _NEITHER
+    return stay if _lead_of_parts(gains(stay, parts), gains(_NEITHER, parts)) > _HARMLESS else _NEITHER
 
 
 def _lead_of_parts(gains: list[FloatArray], others: list[FloatArray]) -> float:

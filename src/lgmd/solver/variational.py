@@ -215,12 +215,16 @@ class VariationalInference:
         equal_noise = self.noise.kind != "features"
         return VariationalHalf(self.data.T, graph.precision, self.noise.by_entries, equal_noise, self.diagonal)
 
-    def prepare(self, state: VariationalState) -> Iteration[VariationalState]:
-        """What the half-steps can do once for as long as the graphs are held."""
+    def prepare(self, state: VariationalState, reduction: float = 0.0) -> Iteration[VariationalState]:
+        """What the half-steps can do once for as long as the graphs are held.
+
+        ``reduction`` is the share of their first residual that coupled means may be left with in an iteration.
+        """
         data, model = self.data, self.noise
         A, B = state.sample_graph, state.feature_graph
         update_samples, update_features = (
-            prepare_posterior(half) for half in (self.sample_half(A), self.feature_half(B))
+            prepare_posterior(replace(half, reduction=reduction))
+            for half in (self.sample_half(A), self.feature_half(B))
         )
         row_counts, column_counts = data.row_counts.astype(np.float64), data.T.row_counts.astype(np.float64)
         order = data.column_order() if model.by_entries else None
