@@ -272,6 +272,23 @@ def test_where_noise_is_held_a_graph_that_was_learned_has_to_be_worth_it(monkeyp
     assert found is (graph if is_kept else state.sample_graph)
 
 
+def test_runs_on_the_entries_of_a_large_table_do_not_end_at_once(monkeypatch):
+    """Little changes an entry after three iterations, when columns that will die are still alive."""
+    lengths, short_run = [], graph_contest.Starter.short_run
+
+    def seen(*arguments, **settings):
+        run = short_run(*arguments, **settings)
+        lengths.append(run.n_iter)
+        return run
+
+    monkeypatch.setattr(graph_contest.Starter, "short_run", seen)
+    data = make_matrix_normal(
+        300, 200, 4, sample_graph="blocks", feature_graph="none", noise=0.3, missing=0.1, random_state=0
+    )
+    LGMDPlus(8).fit(data.observed)
+    assert min(lengths) >= 10
+
+
 def test_where_noise_is_held_one_side_does_not_pay_for_the_other(monkeypatch):
     """Together the two are not worth it: one does harm, which must not cost the other its graph."""
     leads = {(True, True): 1.0, (True, False): -2.0, (False, True): 3.5, (False, False): 0.0}

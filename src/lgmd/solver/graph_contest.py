@@ -43,6 +43,10 @@ _WORTH, _CLEAR, _HOPELESS = 1.5, 3.0, -1.0
 # Standard errors by which a graph that was learned may foresee less.
 _HARMLESS = -1.0
 
+# Iterations after which runs on the entries of a large table may end: it soon changes by little an entry, and columns
+# that are about to die still foresee.
+_FEWEST_ITERATIONS = 10
+
 # The first part of a complete table says little alone: what signs add varies as much between draws as between entries.
 # It is never clear, and hopeless only here.
 _HOPELESS_ALONE = -2.0
@@ -145,7 +149,7 @@ class _Contest:
         def part(number: int) -> tuple[VariationalInference, HeldOut, VariationalState, Graphs]:
             kept, held = hold_out(self.problem.data, _HELD_OUT, number)
             problem = replace(self.problem, data=kept)
-            plain = self._after_a_run(problem, self.graphs).state
+            plain = self._after_a_run(problem, self.graphs, at_least=_FEWEST_ITERATIONS).state
             return problem, held, plain, self._found(problem, plain, judged)
 
         @cache
@@ -154,7 +158,8 @@ class _Contest:
             graphs = _chosen(sides, found, self.graphs)
             if _are_same(graphs, self.graphs):
                 return np.zeros(len(held.rows))
-            return losses(plain, held) - losses(self._after_a_run(problem, graphs).state, held)
+            run = self._after_a_run(problem, graphs, at_least=_FEWEST_ITERATIONS)
+            return losses(plain, held) - losses(run.state, held)
 
         return lambda sides, parts: [gains(sides, number) for number in range(parts)]
 
@@ -182,12 +187,15 @@ class _Contest:
             trial(_NEITHER, number).losses - trial(sides, number).losses for number in range(parts)
         ]
 
-    def _after_a_run(self, problem: VariationalInference, graphs: Graphs, n_iter: int | None = None) -> ShortRun:
+    def _after_a_run(
+        self, problem: VariationalInference, graphs: Graphs, n_iter: int | None = None, at_least: int = 1
+    ) -> ShortRun:
         return Starter(problem, self.intercepts, graphs, 0).short_run(
             self.like,
             # A complete table knows the bold start alone, also where entries are held out from it.
             may_be_cautious=not self.problem.data.is_complete,
             n_iter=n_iter,
+            at_least=at_least,
         )
 
     def _found(self, problem: VariationalInference, plain: VariationalState, judged: Sides) -> Graphs:

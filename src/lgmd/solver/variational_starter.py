@@ -106,19 +106,22 @@ class Starter:
                 return self._from_sample()
             return self._from_all(optimism)
 
-    def short_run(self, like: VariationalState, *, may_be_cautious: bool, n_iter: int | None = None) -> ShortRun:
+    def short_run(
+        self, like: VariationalState, *, may_be_cautious: bool, n_iter: int | None = None, at_least: int = 1
+    ) -> ShortRun:
         """A short run with the kind of prior that a state has and what it believes of the noise.
 
-        It is as long as is asked for if that is said.
+        It is as long as is asked for if that is said, and otherwise no shorter than ``at_least`` iterations.
         """
         starts = self._starts()
         if not like.shared and may_be_cautious and not self._has_edges:
-            return min((self._tried(starts(name), n_iter) for name in ("bold", "cautious")), key=lambda run: run.loss)
+            runs = (self._tried(starts(name), n_iter, at_least) for name in ("bold", "cautious"))
+            return min(runs, key=lambda run: run.loss)
         state = starts("shared" if like.shared else "bold")
         noise = replace(state.noise, optimism=like.noise.optimism)
         if like.holds_noise:
             noise = replace(noise, samples=noise.samples * (like.noise.level / noise.level))
-        return self._tried(replace(state, noise=noise, holds_noise=like.holds_noise), n_iter)
+        return self._tried(replace(state, noise=noise, holds_noise=like.holds_noise), n_iter, at_least)
 
     def with_columns(self, n_components: int) -> Starter:
         """The same with another number of columns."""
@@ -258,7 +261,7 @@ class Starter:
     def _has_edges(self) -> bool:
         return any(graph.n_edges for graph in self.graphs)
 
-    def _tried(self, start: VariationalState, n_iter: int | None = None) -> ShortRun:
+    def _tried(self, start: VariationalState, n_iter: int | None = None, at_least: int = 1) -> ShortRun:
         """A short run: until little changes, or for as many iterations as are asked for."""
         iterate, state = self.problem.prepare(start, _TRIAL_REDUCTION), start
         loss, count, settled = math.inf, 0, False
@@ -266,7 +269,8 @@ class Starter:
             before, count = loss, count + 1
             state, terms = iterate(state)
             loss = sum(terms.values())
-            settled = n_iter is None and before - loss <= _TRIAL_TOL * self.problem.size(terms)
+            small = before - loss <= _TRIAL_TOL * self.problem.size(terms)
+            settled = small and n_iter is None and count >= at_least
         return ShortRun(state, loss, count, start.samples.rank - state.samples.rank)
 
     def _from_sample(self) -> VariationalState:
