@@ -114,6 +114,24 @@ def test_under_graphs_bars_are_asked_again():
     assert 0 < beyond[1] < 0.9 * beyond[0]
 
 
+def test_bars_get_what_a_factorised_posterior_lacks():
+    """Weak columns without end, of which a run keeps twenty and is too sure of these."""
+    rng = np.random.default_rng(0)
+    truth = (rng.standard_normal((150, 40)) / np.arange(1, 41)) @ rng.standard_normal((40, 300))
+    noisy = truth + 0.1 * truth.std() * rng.standard_normal(truth.shape)
+    gaps = rng.random(truth.shape) > 0.3
+    model = PMF(20, inference="variational").fit(np.where(gaps, np.nan, noisy))
+    assert model.posterior_.noise.optimism == 0
+    rows, columns = np.nonzero(gaps)
+    mean, std = model.predict(rows, columns, return_std=True)
+    distance = np.abs(noisy[gaps] - mean)
+    assert 0.88 < np.mean(distance < 1.645 * std) < 0.92
+    # Without it they hold 85 %. The table is fitted at unit scale.
+    scale = np.nanvar(np.where(gaps, np.nan, noisy))
+    without = np.sqrt(std**2 - scale * model.posterior_.noise.unexplained)
+    assert np.mean(distance < 1.645 * without) < 0.87
+
+
 def test_new_rows_are_inferred_as_those_of_the_fit_where_noise_is_held():
     _, table = low_rank(20, 0, 0.7)
     model = PMF(20, inference="variational", intercept="none", tol=1e-8, max_iter=2000).fit(table)

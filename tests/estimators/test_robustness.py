@@ -100,7 +100,7 @@ def test_the_objective_falls_on_tables_with_large_graphs(make_table, with_gaps, 
 
 @pytest.mark.parametrize("inference", INFERENCES)
 def test_a_wide_sparse_table_is_never_made_dense(rng, inference):
-    n, p, n_entries = 150, 40_000, 60_000
+    n, p, n_entries = 300, 40_000, 60_000
     cells = np.unique(rng.integers(0, n * p, n_entries))
     cells = np.unique(np.concatenate([cells, np.arange(p) * n + rng.integers(0, n, p)]))
     table = scipy.sparse.csr_array((rng.standard_normal(len(cells)), (cells % n, cells // n)), shape=(n, p))
@@ -111,7 +111,7 @@ def test_a_wide_sparse_table_is_never_made_dense(rng, inference):
         PMF(2, inference=inference, max_iter=2).fit(table)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 0.8 * n * p * 8
+    assert peak < n * p * 4  # what the table would take in single precision
 
 
 def test_a_graph_and_its_penalty_are_told_apart_only_by_their_product(make_table, make_precision, rng):

@@ -626,6 +626,8 @@ def test_a_start_from_a_sample_ends_where_one_from_all_does(monkeypatch, wide, p
         assert sampled.rank_ == whole.rank_ == 4
     errors = [np.sqrt(np.mean((model.reconstruct() - truth) ** 2)) for model in (sampled, whole)]
     assert errors[0] < 1.02 * errors[1]
-    np.testing.assert_allclose(
-        sampled.reconstruct(return_std=True)[1].mean(), whole.reconstruct(return_std=True)[1].mean(), rtol=0.03
-    )
+    bars, bars_of_whole = (model.reconstruct(return_std=True)[1].mean() for model in (sampled, whole))
+    if "covariance" in parameters:  # which makes bars too small, and samples have no held-out entries that tell
+        assert 0.95 * bars_of_whole < bars < bars_of_whole
+    else:
+        assert bars == pytest.approx(bars_of_whole, rel=0.03)

@@ -94,8 +94,8 @@ class LGMD(Factorization):
     intercept_, sample_intercepts_, feature_intercepts_ : float, ndarray of shape (n,) and of shape (p,)
     noise_variance_ : float
         Learned, or held in thin tables, on average over the table; for MAP the mean squared residual of the observed
-        entries. What held-out entries of thin tables vary beyond it is in ``posterior_.noise.unexplained``. Under the
-        Student likelihood the squared scale, which outliers do not raise.
+        entries. What held-out entries vary beyond it and the posterior is in ``posterior_.noise.unexplained``. Under
+        the Student likelihood the squared scale, which outliers do not raise.
     noise_std_ : float
         Its root.
     sample_noise_variance_, feature_noise_variance_ : ndarray of shape (n,) and (p,)

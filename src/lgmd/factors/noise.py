@@ -55,7 +55,7 @@ class Noise:
         Entries without any error that the prior of the variances adds to each observed one.
     unexplained : float
         What new observations vary beyond noise and posterior; negative if that is less. In tables with gaps and one
-        variance held-out entries tell it where the noise is held, or believed to be less than it seems.
+        variance held-out entries tell it.
     prior : VariancePrior or None
         Where the variances of rows or of columns come from, if these differ.
     sample_spread, feature_spread : ndarray of shape (n,) and (p,), or (1,)

@@ -6,8 +6,8 @@ they seem to come to the truth behind it (:mod:`lgmd.solver.denoising_trials`).
 Where there are hardly more entries than numbers to learn, a factorised posterior takes signal for noise: the weakest
 columns die that should live, or all of them together. A prior that believes in a little less noise saves the former,
 noise that is held at some level the latter. Both are tried where columns die under a shared prior variance. Where all
-live, a prior that believes in less noise may still foresee more. What it then takes too little for noise, error bars
-get back from held-out entries.
+live, a prior that believes in less noise may still foresee more. What error bars lack then, or because a factorised
+posterior is too sure of itself, they get back from held-out entries.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
     "does_better",
     "does_clearly_better",
     "n_parts",
-    "with_honest_bars",
+    "unexplained",
 ]
 
 # Share of the variance that is noise at first.
@@ -68,6 +68,9 @@ _WORTH = 1.0
 # Share of the held noise that error bars can do without.
 _MOST_OF_IT = 0.9
 
+# Entries that a table must have for those that are held out to tell what bars lack where noise is learned.
+_FEWEST_FOR_BARS = 4000
+
 # Entries without error that a prior adds to each observed one, where columns die and where they live, and shares of the
 # variance at which noise is held.
 _OPTIMISM, _OPTIMISM_OF_ALL = 0.02, 0.08
@@ -84,17 +87,14 @@ class NoiseBelief:
         Entries without error that a prior adds to each observed one.
     level : float or None
         Share of the variance at which the noise is held; None where it is learned.
-    unexplained : float
-        What predictions vary beyond what noise and posterior say; see :class:`lgmd.factors.Noise`.
     """
 
     optimism: float = 0.0
     level: float | None = None
-    unexplained: float = 0.0
 
     def imposed_on(self, start: VariationalState) -> VariationalState:
         """A start whose noise is still the first, with this belief."""
-        noise = replace(start.noise, optimism=self.optimism, unexplained=self.unexplained)
+        noise = replace(start.noise, optimism=self.optimism)
         if self.level is None:
             return replace(start, noise=noise)
         held = replace(noise, samples=noise.samples * (self.level / FIRST_NOISE))
@@ -161,21 +161,27 @@ def better_shared(trial: Trials, other: str, n_observed: int, *, may_doubt_noise
     """
     belief = _best_belief(trial, other, n_observed, may_doubt_noise=may_doubt_noise)
     gains = _gains(trial, belief, other, n_observed, _MARGIN)
-    if not np.concatenate(gains).sum() > 0:
-        return None
-    return with_honest_bars(trial, belief, n_observed) if may_doubt_noise else belief
+    return belief if np.concatenate(gains).sum() > 0 else None
 
 
-def with_honest_bars(trial: Trials, belief: NoiseBelief, n_observed: int) -> NoiseBelief:
-    """A belief, with what held-out entries vary beyond what noise and posterior say under it."""
-    if belief == NoiseBelief():
-        return belief
-    trials = [trial(belief, part) for part in _parts_for_beliefs(trial(belief, 0), n_observed)]
+def unexplained(trial: Trials, start: Start, n_observed: int) -> float:
+    """What held-out entries vary beyond what noise and posterior say after a start.
+
+    That may be less than nothing where the noise is held. Where it is learned and nothing is believed of it, a
+    factorised posterior may be too sure of itself, of which small tables cannot tell much.
+    """
+    belief = start if isinstance(start, NoiseBelief) else NoiseBelief()
+    if belief == NoiseBelief() and n_observed < _FEWEST_FOR_BARS:
+        return 0.0
+    trials = [trial(start, part) for part in _parts_for_beliefs(trial(start, 0), n_observed)]
     trials = [each for each in trials if len(each.losses)]
     if not trials:  # too small a table to hold anything out
-        return belief
+        return 0.0
     beyond = np.concatenate([each.losses - each.expected() for each in trials])
-    return replace(belief, unexplained=max(float(beyond.mean()), -_MOST_OF_IT * (belief.level or 0.0)))
+    mean = float(beyond.mean())
+    if belief != NoiseBelief():
+        return max(mean, -_MOST_OF_IT * (belief.level or 0.0))
+    return mean if mean > float(beyond.std()) / math.sqrt(len(beyond)) else 0.0
 
 
 def n_parts(n_observed: int, most: int = _MOST_PARTS) -> int:

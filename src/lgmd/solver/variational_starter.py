@@ -42,7 +42,7 @@ from lgmd.solver.prior_choice import (
     better_shared,
     does_better,
     does_clearly_better,
-    with_honest_bars,
+    unexplained,
 )
 from lgmd.solver.variational_state import VariationalState
 
@@ -148,19 +148,24 @@ class Starter:
         return does_clearly_better(trial, "fewer", "all", data.n_observed)
 
     def _from_all(self, optimism: float = 0.0) -> VariationalState:
-        problem, judge, starts = self.problem, self._judge(), self._starts()
-        trials = judge._foreseeing()
+        n_observed, trials = self.problem.data.n_observed, self._judge()._foreseeing()
+        start, state = self._chosen(trials, optimism)
+        if not self._may_doubt_noise or n_observed > SHARED_ENTRIES:
+            return state
+        return replace(state, noise=replace(state.noise, unexplained=unexplained(trials, start, n_observed)))
+
+    def _chosen(self, trials: Trials, optimism: float) -> tuple[Start, VariationalState]:
+        """The start that goes on, and where it leads."""
+        problem, starts = self.problem, self._starts()
         if problem.prior == "shared":
             belief = NoiseBelief(optimism)
-            if self._may_doubt_noise:
-                belief = with_honest_bars(trials, belief, problem.data.n_observed)
-            return belief.imposed_on(starts("shared"))
+            return belief, belief.imposed_on(starts("shared"))
         name, state = self._of_columns(starts, trials)
         if problem.prior == "auto" and problem.data.n_observed <= SHARED_ENTRIES:
-            found = judge._shared_belief(name, trials)
+            found = self._judge()._shared_belief(name, trials)
             if found is not None:
-                return found.imposed_on(starts("shared"))
-        return state
+                return found, found.imposed_on(starts("shared"))
+        return name, state
 
     def _judge(self) -> Starter:
         """Short runs depend on which side comes first: a table and its transpose are judged by the same ones."""
