@@ -126,9 +126,9 @@ def test_bars_get_what_a_factorised_posterior_lacks():
     mean, std = model.predict(rows, columns, return_std=True)
     distance = np.abs(noisy[gaps] - mean)
     assert 0.88 < np.mean(distance < 1.645 * std) < 0.92
-    # Without it they hold 85 %. The table is fitted at unit scale.
-    scale = np.nanvar(np.where(gaps, np.nan, noisy))
-    without = np.sqrt(std**2 - scale * model.posterior_.noise.unexplained)
+    # Without it they hold 85 %.
+    noise = model.posterior_.noise
+    without = np.sqrt(std**2 - model.noise_variance_ * noise.unexplained / noise.level)
     assert np.mean(distance < 1.645 * without) < 0.87
 
 
