@@ -163,6 +163,21 @@ def test_what_is_foreseen_bounds_what_an_inverse_says(size):
     assert exact.residual > 0.1 * size
 
 
+def test_what_is_foreseen_looks_at_pairs_that_the_step_leaves_out():
+    n, rows, columns, costs, _ = moving_problem(0.0)
+    state = state_of(n, rows, columns, fit_laplacian(n, rows, columns, costs, 1.0 * n))
+    resistances = effective_resistances(state.covariance, rows, columns)
+    left_out = np.setdiff1d(np.arange(len(costs)), state.edges)[7]
+    costs[left_out] = resistances[left_out] / 1.002
+    now = _conditions(state, rows, columns, costs)
+    step = _Step(-1e-3 * state.weights, -1e-3 * state.ridge, 0.0, 1e-3 * np.sqrt(n))
+    point, bounds = _foreseen(state, now, rows, columns, costs, state.edges, state.weights, step)
+    exact = _conditions(point._replace(covariance=state.covariance / (1 - 1e-3)), rows, columns, costs)
+    assert exact.residual == pytest.approx(1.002 / (1 - 1e-3) - 1)
+    assert exact.residual <= bounds.residual
+    assert exact.gap <= bounds.gap
+
+
 def test_pairs_that_are_about_to_ask_are_worked_on_near_the_optimum():
     n, rows, columns, costs, moved = moving_problem(1e-3)
     state = state_of(n, rows, columns, fit_laplacian(n, rows, columns, costs, 1.0 * n))
