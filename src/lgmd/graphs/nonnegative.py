@@ -221,10 +221,11 @@ class _Problem(NamedTuple):
         position = np.searchsorted(keys, wanted)
         present = position < len(keys)
         present[present] = keys[position[present]] == wanted[present]
-        weights = np.zeros(len(keys))
-        weights[position[present]] = np.maximum(-entries.data[upper][present], 0.0)
-        if not weights.any():
+        of_edges = np.maximum(-entries.data[upper][present], 0.0)
+        if not of_edges.any():
             return None
+        weights = np.zeros(len(keys))
+        weights[position[present]] = of_edges
         ridge = float(entries.data.sum()) / self.n
         smallest = 1e-6 * float(entries.diagonal().mean())
         return weights, max(ridge, smallest)
@@ -252,7 +253,7 @@ class _Problem(NamedTuple):
         sparse: bool,
         unit_scale: bool = False,
     ) -> LaplacianEstimate:
-        edges = np.flatnonzero(weights)
+        edges = np.flatnonzero(weights > 0)
         i, j = self.rows[edges], self.columns[edges]
         w = weights[edges]
         degrees: FloatArray = np.asarray(np.bincount(i, w, self.n) + np.bincount(j, w, self.n), dtype=np.float64)

@@ -140,11 +140,12 @@ class _State(NamedTuple):
 def _start(
     n: int, rows: IntArray, columns: IntArray, costs: FloatArray, start: tuple[FloatArray, float] | None
 ) -> _State:
-    if start is None or not np.any(start[0] > 0):
+    edges: IntArray = np.empty(0, dtype=np.int64) if start is None else np.flatnonzero(start[0] > 0)
+    if start is None or not len(edges):
         start = _cheapest_forest(n, rows, columns, costs), 0.5
-    all_weights, ridge = start
-    edges = np.flatnonzero(all_weights)
-    weights: FloatArray = np.asarray(all_weights[edges], dtype=np.float64)
+        edges = np.flatnonzero(start[0] > 0)
+    weights: FloatArray = np.asarray(start[0][edges], dtype=np.float64)
+    ridge = start[1]
     while True:
         # Along a ray the minimiser is known: the costs then sum to n.
         best = n / (float(costs[edges] @ weights) + n * ridge)
