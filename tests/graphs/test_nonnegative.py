@@ -246,6 +246,19 @@ def test_the_optimality_conditions_hold_from_a_start_nearby(rng, kind, share, to
     assert estimate.logdet == pytest.approx(np.linalg.slogdet(estimate.precision.toarray())[1], rel=1e-12)
 
 
+@pytest.mark.parametrize("seed", [10, 44, 45])
+def test_rows_that_stop_being_equal_are_solved_from_where_they_were(seed):
+    # Where round-off ends a patient search, the step must not end with it.
+    rng = np.random.default_rng(seed)
+    n, rho, tol = int(rng.choice([30, 60, 100])), 10 ** rng.uniform(-3, -2.5), 10 ** rng.uniform(-8, -6)
+    before, share = problem("repeated rows", n, rng), 10 ** rng.uniform(-3, -2)
+    scale = 1 + share * rng.uniform(-0.5, 0.5, n)
+    S = before * scale[:, None] * scale + share * np.diag(rng.uniform(0, 1, n))
+    estimate = laplacian_precision(S, rho, tol=tol, start=laplacian_precision(before, rho, tol=tol))
+    assert estimate.converged
+    assert violation(S, rho, estimate) < 1.01 * tol
+
+
 def test_any_graph_will_do_as_a_start(rng):
     S = problem("random", 20, rng)
     cold = laplacian_precision(S, 0.1, tol=1e-9)

@@ -130,4 +130,5 @@ def bounded_quadratic(covariance, rows, columns, units, linear, lower, tolerance
             value = np.dot(x, linear) + 0.5 * np.dot(x, product)
             if value >= value_before:
                 x, slope, value, patient = before, slope_before, value_before, False
+                exhausted = False
     return x, slope - linear

@@ -225,7 +225,7 @@ def _newton(
             resistances,
             now.trace,
             max(_forcing(now.residual) * now.residual, _ENOUGH * tol),
-            now.residual < _SETTLED,
+            now.residual < _SETTLED and precision is np.float32,  # in double it is bounds that are in the way
         )
         n_iter += 1
         if step.decrement**2 <= tol:
