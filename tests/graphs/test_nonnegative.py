@@ -230,6 +230,35 @@ def test_a_start_changes_the_time_and_not_the_solution(rng):
     np.testing.assert_allclose(again.precision.toarray(), cold.precision.toarray(), rtol=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["random", "blocks", "chain", "dense"])
+@pytest.mark.parametrize("share", [1e-5, 1e-3, 1e-2])
+@pytest.mark.parametrize("tol", [1e-4, 1e-6])
+def test_the_optimality_conditions_hold_from_a_start_nearby(rng, kind, share, tol):
+    before = problem(kind, 60, rng)
+    scale = 1 + share * rng.uniform(-1, 1, 60)
+    S = before * scale[:, None] * scale + share * np.diag(rng.uniform(0, 1, 60))
+    estimate = laplacian_precision(S, 0.1, tol=tol, start=laplacian_precision(before, 0.1, tol=tol))
+    assert estimate.converged
+    assert violation(S, 0.1, estimate) < tol
+    assert 0 <= estimate.gap <= tol * 60
+    best = laplacian_precision(S, 0.1, tol=1e-9).objective
+    assert -1e-7 <= estimate.objective - best <= estimate.gap + 1e-7
+    assert estimate.logdet == pytest.approx(np.linalg.slogdet(estimate.precision.toarray())[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", [10, 44, 45])
+def test_rows_that_stop_being_equal_are_solved_from_where_they_were(seed):
+    # Where round-off ends a patient search, the step must not end with it.
+    rng = np.random.default_rng(seed)
+    n, rho, tol = int(rng.choice([30, 60, 100])), 10 ** rng.uniform(-3, -2.5), 10 ** rng.uniform(-8, -6)
+    before, share = problem("repeated rows", n, rng), 10 ** rng.uniform(-3, -2)
+    scale = 1 + share * rng.uniform(-0.5, 0.5, n)
+    S = before * scale[:, None] * scale + share * np.diag(rng.uniform(0, 1, n))
+    estimate = laplacian_precision(S, rho, tol=tol, start=laplacian_precision(before, rho, tol=tol))
+    assert estimate.converged
+    assert violation(S, rho, estimate) < 1.01 * tol
+
+
 def test_any_graph_will_do_as_a_start(rng):
     S = problem("random", 20, rng)
     cold = laplacian_precision(S, 0.1, tol=1e-9)
@@ -344,6 +373,7 @@ def test_rho_is_a_finite_number(rho):
         ([[1.0, 3.0], [3.0, 1.0]], "not positive semidefinite: the variance of variable 0 minus variable 1"),
         ([[1.0, -3.0], [-3.0, 1.0]], "not positive semidefinite: it has the eigenvalue -2"),
         (np.full((4, 4), -0.5) + 1.5 * np.eye(4), "not positive semidefinite: it has the eigenvalue -0.5"),
+        ([[1e-60, -1.0], [-1.0, 1e-60]], "not positive semidefinite: it has the eigenvalue -1"),
         (np.ma.masked_greater(np.eye(3), 0.5), "S has 3 masked entries"),
     ],
 )

@@ -115,13 +115,17 @@ def check_diagonal(diagonal: FloatArray, name: str, advice: str, *, zeros: bool 
 def refuse_indefinite(S: FloatArray) -> None:
     """Raise where a symmetric matrix with a positive diagonal has an eigenvalue that is clearly negative.
 
-    One Cholesky factor, of the correlations, so that the units of the variables do not matter.
+    One Cholesky factor, of the correlations, so that the units of the variables do not matter. The eigenvalue that is
+    allowed is above the round-off of single precision too, but a matrix that fails in it is given a second chance.
     """
     scale = 1.0 / np.sqrt(np.diag(S))
     shifted = S * scale
     shifted *= scale[:, None]
     shifted[np.diag_indices_from(shifted)] += _ROUND_OFF * len(S)
-    _, failed = lapack.dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)
+    with np.errstate(over="ignore"):
+        _, failed = lapack.spotrf(shifted.astype(np.float32).T, lower=1, clean=0, overwrite_a=1)
+    if failed:
+        _, failed = lapack.dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)
     if failed:
         raise InvalidGraphError(
             f"S is not positive semidefinite: it has the eigenvalue {np.linalg.eigvalsh(S)[0]:.6g}. Covariances have "

@@ -29,7 +29,7 @@ from lgmd.graphs.covariances import Units, as_covariance, refuse_indefinite
 from lgmd.graphs.order import prefers_order
 from lgmd.graphs.parameters import check_positive
 from lgmd.linalg.cholesky import DENSE_LIMIT
-from lgmd.linalg.laplacian_likelihood import LaplacianSolution, fit_laplacian
+from lgmd.linalg.laplacian_likelihood import LaplacianSolution, effective_resistances, fit_laplacian
 from lgmd.linalg.logdet import log_determinant
 from lgmd.linalg.nearest_vectors import nearest_pairs
 from lgmd.linalg.sampled_laplacian_likelihood import fit_laplacian_by_sampling
@@ -150,7 +150,7 @@ def _problem_of(dense: FloatArray, units: Units, candidates: Any, rho: float) ->
     n = len(dense)
     variances = np.diag(dense) / units.size
     rows, columns = _pairs(candidates, n)
-    distances = variances[rows] + variances[columns] - 2.0 * (dense[rows, columns] / units.size)
+    distances = effective_resistances(dense, rows, columns, units.size)
     distances = _not_negative(distances, variances, rows, columns, units)
     if candidates is None:  # with candidates, what stands elsewhere does not matter
         refuse_indefinite(dense)
@@ -213,18 +213,21 @@ class _Problem(NamedTuple):
 
     def point(self, precision: SparseGraph) -> tuple[FloatArray, float] | None:
         """Weights and ridge of a graph of any kind, at any scale; None where it has no edge of use."""
-        upper = scipy.sparse.triu(precision, k=1).tocoo()
+        entries = scipy.sparse.csr_array(precision)
+        ends = np.repeat(np.arange(self.n), np.diff(entries.indptr)), entries.indices
+        upper = ends[0] < ends[1]
         keys = self.n * self.rows + self.columns
-        wanted = self.n * upper.coords[0].astype(np.int64) + upper.coords[1]
+        wanted = self.n * ends[0][upper] + ends[1][upper]
         position = np.searchsorted(keys, wanted)
         present = position < len(keys)
         present[present] = keys[position[present]] == wanted[present]
-        weights = np.zeros(len(keys))
-        weights[position[present]] = np.maximum(-upper.data[present], 0.0)
-        if not weights.any():
+        of_edges = np.maximum(-entries.data[upper][present], 0.0)
+        if not of_edges.any():
             return None
-        ridge = float(precision.sum()) / self.n
-        smallest = 1e-6 * float(precision.diagonal().mean())
+        weights = np.zeros(len(keys))
+        weights[position[present]] = of_edges
+        ridge = float(entries.data.sum()) / self.n
+        smallest = 1e-6 * float(entries.diagonal().mean())
         return weights, max(ridge, smallest)
 
     def slopes(self, weights: FloatArray) -> FloatArray:
@@ -250,7 +253,7 @@ class _Problem(NamedTuple):
         sparse: bool,
         unit_scale: bool = False,
     ) -> LaplacianEstimate:
-        edges = np.flatnonzero(weights)
+        edges = np.flatnonzero(weights > 0)
         i, j = self.rows[edges], self.columns[edges]
         w = weights[edges]
         degrees: FloatArray = np.asarray(np.bincount(i, w, self.n) + np.bincount(j, w, self.n), dtype=np.float64)

@@ -26,7 +26,8 @@ import scipy.sparse
 from scipy.linalg import lapack
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from lgmd._typing import Array, FloatArray, IntArray
+from lgmd._typing import FloatArray, IntArray
+from lgmd.linalg.laplacian_kernels import bounded_quadratic, hessian_product
 from lgmd.linalg.threads import blas_threads_worth, even_blocks, map_blocks
 from lgmd.linalg.tiles import reflect_upper
 
@@ -39,6 +40,9 @@ _SAFE_DECREMENT = 0.3
 # still growing, the second where Newton steps converge; in the end it falls with the residual itself.
 _COARSE, _FINE = 0.1, 0.01
 _SETTLED = 0.05
+
+# In the end a share of the tolerance is enough; the rest is for what the quadratic problem leaves out.
+_ENOUGH = 0.3
 
 # Products with the Hessian for one step.
 _MOST_PRODUCTS = 500
@@ -108,7 +112,7 @@ def fit_laplacian(
     scale = ridge_cost / n
     costs = np.asarray(costs, dtype=np.float64) / scale
     with blas_threads_worth(float(n) ** 3):
-        state = _start(n, rows, columns, costs, start, scale)
+        state = _start(n, rows, columns, costs, start)
         solution = _newton(state, rows, columns, costs, tol, max_iter)
     shift = n * np.log(scale)
     return solution._replace(
@@ -120,37 +124,38 @@ def fit_laplacian(
 
 
 class _State(NamedTuple):
-    """A point with the inverse of its matrix."""
+    """A point with the inverse of its matrix; ``edges`` are the pairs that carry weight, in their order."""
 
+    edges: IntArray
     weights: FloatArray
     ridge: float
     logdet: float
     covariance: FloatArray
 
+    def spent(self, costs: FloatArray) -> float:
+        """What weights and ridge cost; n at the best scale."""
+        return float(costs[self.edges] @ self.weights) + len(self.covariance) * self.ridge
+
 
 def _start(
-    n: int,
-    rows: IntArray,
-    columns: IntArray,
-    costs: FloatArray,
-    start: tuple[FloatArray, float] | None,
-    scale: float,
+    n: int, rows: IntArray, columns: IntArray, costs: FloatArray, start: tuple[FloatArray, float] | None
 ) -> _State:
-    if start is not None and np.any(start[0] > 0):
-        weights: FloatArray = np.asarray(start[0], dtype=np.float64) * scale
-        ridge = start[1] * scale
-    else:
-        weights, ridge = _cheapest_forest(n, rows, columns, costs), 0.5
+    edges: IntArray = np.empty(0, dtype=np.int64) if start is None else np.flatnonzero(start[0] > 0)
+    if start is None or not len(edges):
+        start = _cheapest_forest(n, rows, columns, costs), 0.5
+        edges = np.flatnonzero(start[0] > 0)
+    weights: FloatArray = np.asarray(start[0][edges], dtype=np.float64)
+    ridge = start[1]
     while True:
         # Along a ray the minimiser is known: the costs then sum to n.
-        best = n / (float(costs @ weights) + n * ridge)
+        best = n / (float(costs[edges] @ weights) + n * ridge)
         weights, ridge = weights * best, ridge * best
         try:
-            logdet, covariance = _invert(laplacian_with_ridge(n, rows, columns, weights, ridge))
+            logdet, covariance = _invert(laplacian_with_ridge(n, rows[edges], columns[edges], weights, ridge))
         except np.linalg.LinAlgError:  # next to the weights the ridge is lost to round-off
             ridge = max(10.0 * ridge, float(np.finfo(np.float64).eps * weights.max()))
             continue
-        return _State(weights, ridge, logdet, covariance)
+        return _State(edges, weights, ridge, logdet, covariance)
 
 
 def _cheapest_forest(n: int, rows: IntArray, columns: IntArray, costs: FloatArray) -> FloatArray:
@@ -166,6 +171,30 @@ def _cheapest_forest(n: int, rows: IntArray, columns: IntArray, costs: FloatArra
     return weights
 
 
+class _Conditions(NamedTuple):
+    """How far a point is from the optimum."""
+
+    ratios: FloatArray
+    """Resistance of each pair as a share of its cost: at most one at the optimum, and one where there is weight."""
+    trace: float
+    gap: float
+    residual: float
+
+    def met(self, n: int, tol: float) -> bool:
+        return self.gap <= tol * n and self.residual <= tol
+
+
+def _conditions(state: _State, rows: IntArray, columns: IntArray, costs: FloatArray) -> _Conditions:
+    n = len(state.covariance)
+    ratios = effective_resistances(state.covariance, rows, columns)
+    ratios /= costs
+    trace = float(np.trace(state.covariance))
+    worst = max(float(ratios.max(initial=0.0)), trace / n)
+    of_edges = float(np.abs(ratios[state.edges] - 1.0).max(initial=0.0))
+    gap = state.spent(costs) - n + n * float(np.log(worst))
+    return _Conditions(ratios, trace, gap, max(worst - 1.0, abs(trace / n - 1.0), of_edges))
+
+
 def _newton(
     state: _State, rows: IntArray, columns: IntArray, costs: FloatArray, tol: float, max_iter: int
 ) -> LaplacianSolution:
@@ -174,42 +203,51 @@ def _newton(
     previous = np.inf
     n_iter = 0
     while True:
-        weights, ridge, logdet, covariance = state
-        resistances = effective_resistances(covariance, rows, columns)
-        trace = float(np.trace(covariance))
-        ratios = resistances / costs
-        spent = float(costs @ weights) + n * ridge
-        worst_ratio = max(float(ratios.max(initial=0.0)), trace / n)
-        gap = spent - n + n * np.log(worst_ratio)
-        carrying = weights > 0
-        residual = max(worst_ratio - 1.0, abs(trace / n - 1.0), float(np.abs(ratios[carrying] - 1.0).max(initial=0.0)))
-        converged = gap <= tol * n and residual <= tol
-        if converged or n_iter >= max_iter:
+        now = _conditions(state, rows, columns, costs)
+        if now.met(n, tol) or n_iter >= max_iter:
             break
-        if residual > previous / 2 and residual < _SETTLED:
+        if now.residual > previous / 2 and now.residual < _SETTLED:
             precision = np.float64
-        previous = residual
-        working = _working_set(n, carrying, ratios)
-        if resistances[working].min(initial=np.inf) < _CANCELLED * float(covariance.diagonal().max()):
+        previous = now.residual
+        working = _working_set(n, state.edges, now)
+        resistances = now.ratios[working] * costs[working]
+        if resistances.min(initial=np.inf) < _CANCELLED * float(state.covariance.diagonal().max()):
             precision = np.float64
+        weights = np.zeros(len(working))
+        weights[np.searchsorted(working, state.edges)] = state.weights
         step = _newton_step(
-            covariance.astype(precision),
+            state.covariance.astype(precision),
             rows[working],
             columns[working],
-            weights[working],
-            ridge,
+            weights,
+            state.ridge,
             costs[working],
-            resistances[working],
-            trace,
-            max(_forcing(residual) * residual, 0.1 * tol),
+            resistances,
+            now.trace,
+            max(_forcing(now.residual) * now.residual, _ENOUGH * tol),
+            now.residual < _SETTLED and precision is np.float32,  # in double it is bounds that are in the way
         )
         n_iter += 1
-        following = _move(state, rows, columns, costs, working, step)
+        if step.decrement**2 <= tol:
+            there = _foreseen(state, now, rows, columns, costs, working, weights, step)
+            if there is not None and there[1].met(n, tol):
+                state, now = there
+                break
+        following = _move(state, rows, columns, costs, working, weights, step)
         if following is None:  # nothing is lower at working precision
             break
         state = following
+    all_weights = np.zeros(len(costs))
+    all_weights[state.edges] = state.weights
     return LaplacianSolution(
-        weights, ridge, logdet, spent - logdet, max(float(gap), 0.0), residual, n_iter, bool(converged)
+        all_weights,
+        state.ridge,
+        state.logdet,
+        state.spent(costs) - state.logdet,
+        max(now.gap, 0.0),
+        now.residual,
+        n_iter,
+        now.met(n, tol),
     )
 
 
@@ -217,13 +255,20 @@ def _forcing(residual: float) -> float:
     return min(_FINE, residual) if residual < _SETTLED else _COARSE
 
 
-def _working_set(n: int, carrying: Array, ratios: FloatArray) -> IntArray:
-    """Pairs that carry weight, and those that ask for it most: no more than make the set half as large again."""
-    asking = np.flatnonzero(~carrying & (ratios > 1.0))
-    room = max(n, int(np.count_nonzero(carrying)) // 2)
+def _working_set(n: int, edges: IntArray, now: _Conditions) -> IntArray:
+    """Pairs that carry weight, and those that ask for it most: no more than make the set half as large again.
+
+    Near the optimum a step changes shares by about as much as they are off, and pairs so near to asking that they may
+    ask after it are let in too: left out, they would take another step.
+    """
+    asking = np.flatnonzero(now.ratios > (1.0 - now.residual if now.residual < _SETTLED else 1.0))
+    carrying = np.zeros(len(now.ratios), dtype=bool)
+    carrying[edges] = True
+    asking = asking[~carrying[asking]]
+    room = max(n, len(edges) // 2)
     if len(asking) > room:
-        asking = asking[np.argpartition(-ratios[asking], room)[:room]]
-    return np.sort(np.concatenate([np.flatnonzero(carrying), asking]))
+        asking = asking[np.argpartition(-now.ratios[asking], room)[:room]]
+    return np.sort(np.concatenate([edges, asking]))
 
 
 class _Step(NamedTuple):
@@ -243,6 +288,7 @@ def _newton_step(
     resistances: FloatArray,
     trace: float,
     tol: float,
+    patient: bool,
 ) -> _Step:
     """Minimise the second-order model over weights that stay non-negative."""
     n, m = len(covariance), len(rows)
@@ -253,55 +299,122 @@ def _newton_step(
     slopes = np.append(costs - resistances, n - trace)
     lower = np.append(-weights, -0.9 * ridge) * units
     tolerances = tol * np.append(costs, n) / units
-    scaled, product = _bounded_quadratic(
-        covariance, rows, columns, units, slopes / units, lower, tolerances, _MOST_PRODUCTS
+    scaled, product = bounded_quadratic(
+        covariance, rows, columns, units, slopes / units, lower, tolerances, _MOST_PRODUCTS, patient
     )
     step = scaled / units
     decrement = float(np.sqrt(max(float(scaled @ product), 0.0)))
     return _Step(step[:m], float(step[m]), float(slopes @ step), decrement)
 
 
+def _moved(working: IntArray, costs: FloatArray, before: FloatArray, step: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Pairs that carry weight after a step, and how much."""
+    weights = before + step
+    carrying = weights * costs[working] > _NEGLIGIBLE
+    return working[carrying], weights[carrying]
+
+
+def _foreseen(
+    state: _State,
+    now: _Conditions,
+    rows: IntArray,
+    columns: IntArray,
+    costs: FloatArray,
+    working: IntArray,
+    before: FloatArray,
+    step: _Step,
+) -> tuple[_State, _Conditions] | None:
+    r"""The point a small step away, with bounds on its conditions that need no inverse but the present one.
+
+    With D the change of T, and every eigenvalue of :math:`\Sigma D` within s of zero,
+
+    .. math:: R_e - b_e' \Sigma D \Sigma b_e \le R_e^{new}
+        \le R_e - b_e' \Sigma D \Sigma b_e + \frac{s^2}{1 - s} R_e
+
+    and likewise for the trace, up to the round-off of the present inverse. Pairs that are further than s from asking
+    cannot do so. None where s is not small.
+    """
+    n = len(state.covariance)
+    edges, weights = _moved(working, costs, before, step.weights)
+    ridge = state.ridge + step.ridge
+    reach = 1.01 * step.decrement  # it was computed in single precision
+    may_ask = now.ratios > 1.0 - reach
+    may_ask[working] = True
+    watched = np.flatnonzero(may_ask)
+    change = np.zeros(len(watched) + 1)
+    change[np.searchsorted(watched, edges)] = weights
+    change[np.searchsorted(watched, state.edges)] -= state.weights
+    change[-1] = step.ridge
+    room, curvature = np.empty_like(state.covariance), np.empty_like(change)
+    hessian_product(state.covariance, rows[watched], columns[watched], np.ones_like(change), change, room, curvature)
+    squares = float(change @ curvature)
+    if squares < 0.0:  # round-off
+        return None
+    first_order = float(np.trace(room))
+    np.abs(room, out=room)
+    size = min(np.sqrt(squares), float(room.sum(axis=0).max()), float(room.sum(axis=1).max()))
+    if size > min(reach, _SAFE_DECREMENT):
+        return None
+    logdet = state.logdet + first_order - squares / 2
+    if squares**1.5 > 10.0 * n * float(np.finfo(np.float64).eps):  # three times the next term can be as large
+        logdet = _factor(laplacian_with_ridge(n, rows[edges], columns[edges], weights, ridge))[0]
+    beyond = size**2 / (1.0 - size)
+    ratios = np.append(now.ratios[watched], now.trace / n)
+    # What is a small difference of variances loses as many digits as the weight that made it small has.
+    round_off = float(np.finfo(np.float64).eps * weights.max(initial=0.0) * state.covariance.diagonal().max())
+    lowest = ratios - curvature / np.append(costs[watched], n) - round_off
+    highest = lowest + beyond * ratios + 2.0 * round_off
+    worst = max(float(highest.max()), 1.0)
+    equal = np.append(np.searchsorted(watched, edges), len(watched))
+    residual = max(worst - 1.0, float(highest[equal].max()) - 1.0, 1.0 - float(lowest[equal].min()))
+    following = _State(edges, weights, ridge, logdet, state.covariance)
+    return following, now._replace(gap=following.spent(costs) - n + n * float(np.log(worst)), residual=residual)
+
+
 def _move(
-    state: _State, rows: IntArray, columns: IntArray, costs: FloatArray, working: IntArray, step: _Step
+    state: _State,
+    rows: IntArray,
+    columns: IntArray,
+    costs: FloatArray,
+    working: IntArray,
+    before: FloatArray,
+    step: _Step,
 ) -> _State | None:
     """The furthest of the points at 1, 1/2, 1/4 ... of the step that lowers the objective; None where none does."""
     n = len(state.covariance)
-    before = float(costs @ state.weights) + n * state.ridge - state.logdet
+    objective = state.spent(costs) - state.logdet
     length = 1.0
     while length > 1e-10:
-        weights = state.weights.copy()
-        moved = weights[working] + length * step.weights
-        weights[working] = np.where(moved * costs[working] > _NEGLIGIBLE, moved, 0.0)
+        edges, weights = _moved(working, costs, before, length * step.weights)
         ridge = state.ridge + length * step.ridge
         try:
-            logdet, covariance = _invert(laplacian_with_ridge(n, rows, columns, weights, ridge))
+            logdet, covariance = _invert(laplacian_with_ridge(n, rows[edges], columns[edges], weights, ridge))
         except np.linalg.LinAlgError:
             length /= 2
             continue
-        objective = float(costs @ weights) + n * ridge - logdet
-        if length * step.decrement < _SAFE_DECREMENT or objective <= before + 1e-4 * length * step.slope:
-            return _State(weights, ridge, logdet, covariance)
+        following = _State(edges, weights, ridge, logdet, covariance)
+        allowed = objective + 1e-4 * length * step.slope
+        if length * step.decrement < _SAFE_DECREMENT or following.spent(costs) - logdet <= allowed:
+            return following
         length /= 2
     return None
 
 
 def laplacian_with_ridge(n: int, rows: IntArray, columns: IntArray, weights: FloatArray, ridge: float) -> FloatArray:
-    """``L(w) + c I`` as a dense array; of pairs without weight nothing is written."""
-    edges = np.flatnonzero(weights)
-    i, j, w = rows[edges], columns[edges], weights[edges]
+    """``L(w) + c I`` as a dense array."""
     matrix = np.zeros((n, n))
-    matrix[i, j] = -w
-    matrix[j, i] = -w
-    matrix[np.diag_indices(n)] = np.bincount(i, w, n) + np.bincount(j, w, n) + ridge
+    matrix[rows, columns] = -weights
+    matrix[columns, rows] = -weights
+    matrix[np.diag_indices(n)] = np.bincount(rows, weights, n) + np.bincount(columns, weights, n) + ridge
     return matrix
 
 
-def effective_resistances(covariance: FloatArray, rows: IntArray, columns: IntArray) -> FloatArray:
-    """``Sigma_ii + Sigma_jj - 2 Sigma_ij`` of each pair."""
+def effective_resistances(covariance: FloatArray, rows: IntArray, columns: IntArray, unit: float = 1.0) -> FloatArray:
+    """``Sigma_ii + Sigma_jj - 2 Sigma_ij`` of each pair, with Sigma in the given unit."""
     out = np.empty(len(rows))
     if len(rows):
         map_blocks(
-            lambda start, stop: _resistances(start, stop, covariance, rows, columns, out),
+            lambda start, stop: _resistances(start, stop, covariance, rows, columns, 1.0 / unit, out),
             even_blocks(len(rows)),
             work=4.0 * len(rows),
         )
@@ -310,118 +423,23 @@ def effective_resistances(covariance: FloatArray, rows: IntArray, columns: IntAr
 
 def _invert(matrix: FloatArray) -> tuple[float, FloatArray]:
     """Log-determinant and inverse of a symmetric positive definite matrix, which is overwritten."""
-    factor, failed = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)
-    if failed:
-        raise np.linalg.LinAlgError("the matrix is not positive definite")
-    logdet = 2.0 * float(np.log(np.diag(factor)).sum())
+    logdet, factor = _factor(matrix)
     inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
     inverse = inverse.T
     reflect_upper(inverse, False)
     return logdet, inverse
 
 
+def _factor(matrix: FloatArray) -> tuple[float, FloatArray]:
+    """Log-determinant and Cholesky factor of a symmetric positive definite matrix, which is overwritten."""
+    factor, failed = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+    return 2.0 * float(np.log(np.diag(factor)).sum()), factor
+
+
 @numba.njit(nogil=True, cache=True)
-def _resistances(start, stop, covariance, rows, columns, out):  # type: ignore[no-untyped-def]
+def _resistances(start, stop, covariance, rows, columns, scale, out):  # type: ignore[no-untyped-def]
     for e in range(start, stop):
         i, j = rows[e], columns[e]
-        out[e] = covariance[i, i] + covariance[j, j] - 2.0 * covariance[i, j]
-
-
-@numba.njit(nogil=True, fastmath={"reassoc", "contract", "nsz"}, cache=True)
-def _hessian_product(covariance, rows, columns, units, vector, room, out):  # type: ignore[no-untyped-def]
-    """Curvature along the edges and the ridge (last) of the direction ``D = L(v) + g I``: ``b_e' S D S b_e``."""
-    n, m = len(covariance), len(rows)
-    kind = covariance.dtype.type
-    step = kind(vector[m] / units[m])
-    for i in range(n):
-        for k in range(n):
-            room[i, k] = step * covariance[i, k]
-    for e in range(m):
-        if vector[e] != 0.0:
-            step = kind(vector[e] / units[e])
-            left, right = covariance[rows[e]], covariance[columns[e]]
-            to_left, to_right = room[rows[e]], room[columns[e]]
-            for k in range(n):
-                change = step * (left[k] - right[k])
-                to_left[k] += change
-                to_right[k] -= change
-    reflect_upper(room, True)
-    for e in range(m):
-        left, right = covariance[rows[e]], covariance[columns[e]]
-        of_left, of_right = room[rows[e]], room[columns[e]]
-        total = kind(0)
-        for k in range(n):
-            total += (left[k] - right[k]) * (of_left[k] - of_right[k])
-        out[e] = total / units[e]
-    trace = 0.0
-    for i in range(n):
-        total = kind(0)
-        for k in range(n):
-            total += covariance[i, k] * room[i, k]
-        trace += total
-    out[m] = trace / units[m]
-
-
-@numba.njit(nogil=True, cache=True)
-def _bounded_quadratic(covariance, rows, columns, units, linear, lower, tolerances, most_products):  # type: ignore[no-untyped-def]
-    """Minimise ``linear'x + x'Hx/2`` over ``x >= lower``, from zero, by conjugate gradients on the free variables.
-
-    A step that leaves the bounds is projected onto them and the directions start anew; they also do once the variables
-    held at a bound want to leave it more than the free ones want to move. Returns x and Hx.
-    """
-    m = len(linear)
-    room = np.empty_like(covariance)
-    x, slope = np.zeros(m), linear.copy()
-    direction, product = np.zeros(m), np.zeros(m)
-    held = np.zeros(m, np.bool_)
-    value = 0.0
-    n_products = 0
-    while n_products < most_products:
-        squares, done = 0.0, True
-        for e in range(m):
-            held[e] = x[e] <= lower[e] and slope[e] >= 0.0
-            direction[e] = 0.0 if held[e] else -slope[e]
-            squares += direction[e] ** 2
-            done = done and abs(direction[e]) <= tolerances[e]
-        if done:
-            break
-        while n_products < most_products:
-            _hessian_product(covariance, rows, columns, units, direction, room, product)
-            n_products += 1
-            curvature = np.dot(direction, product)
-            if curvature <= 0.0:  # round-off: what there is to gain has been gained
-                return x, slope - linear
-            length = squares / curvature
-            longest = length
-            for e in range(m):
-                if x[e] + length * direction[e] < lower[e]:
-                    longest = min(longest, (lower[e] - x[e]) / direction[e])
-            if longest < length:
-                projected = np.maximum(x + length * direction, lower)
-                _hessian_product(covariance, rows, columns, units, projected, room, product)
-                n_products += 1
-                new_value = np.dot(projected, linear) + 0.5 * np.dot(projected, product)
-                if new_value >= value:
-                    projected = np.maximum(x + longest * direction, lower)
-                    _hessian_product(covariance, rows, columns, units, projected, room, product)
-                    n_products += 1
-                    new_value = np.dot(projected, linear) + 0.5 * np.dot(projected, product)
-                x, slope, value = projected, linear + product, new_value
-                break
-            new_squares, wanting, done = 0.0, 0.0, True
-            for e in range(m):
-                x[e] += length * direction[e]
-                slope[e] += length * product[e]
-                if not held[e]:
-                    new_squares += slope[e] ** 2
-                    done = done and abs(slope[e]) <= tolerances[e]
-                elif slope[e] < 0.0:
-                    wanting += slope[e] ** 2
-            value -= 0.5 * length * squares
-            if done or wanting > new_squares:
-                break
-            turn = new_squares / squares
-            squares = new_squares
-            for e in range(m):
-                direction[e] = 0.0 if held[e] else turn * direction[e] - slope[e]
-    return x, slope - linear
+        out[e] = scale * covariance[i, i] + scale * covariance[j, j] - 2.0 * (scale * covariance[i, j])
