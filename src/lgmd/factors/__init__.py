@@ -18,7 +18,7 @@ from lgmd.factors.prediction import TablePosterior
 from lgmd.factors.rotation import balancing, generalized_components, principal_rotation, shared_balancing, translation
 from lgmd.factors.selection import UPDATES, UpdateChoice, select_update
 from lgmd.factors.sylvester import SylvesterUpdate
-from lgmd.factors.variational import VariationalHalf, prepare_posterior
+from lgmd.factors.variational import PosteriorUpdate, VariationalHalf, prepare_posterior
 from lgmd.factors.variational_start import VariationalStart, analytic_start, singular_start
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "Noise",
     "NoiseModel",
     "PaperUpdate",
+    "PosteriorUpdate",
     "PreparedUpdate",
     "RowCovariances",
     "SidePosterior",

@@ -25,7 +25,7 @@ __all__ = ["Coupling", "JointRows"]
 # of draws, which are too few to be worth more.
 _MEAN_TOL, _DRAW_TOL = 1e-6, 1e-3
 
-# Draws for rows that are too many for that: as many as the numbers allow, but not fewer than a few.
+# Draws for rows that are too many to invert their precision: as many as the numbers allow, but not fewer than a few.
 _N_DRAWS, _FEWEST_DRAWS, _DRAWN_NUMBERS = 32, 8, 200_000_000
 
 
@@ -36,7 +36,7 @@ class Coupling:
     ----------
     precision : csr_array of shape (n, n)
     reduction : float, default=0.0
-        Share of the first residual of the joint means that may be left.
+        Share of the first residual of the joint means that may be left. Where any may, a few draws are enough, too.
 
     Attributes
     ----------
@@ -126,7 +126,8 @@ class Coupling:
         L = system.lower
         marginals = np.linalg.inv(L)
         marginals = np.einsum("mba,mbc->mac", marginals, marginals)
-        draws = np.empty((max(_FEWEST_DRAWS, min(_N_DRAWS, _DRAWN_NUMBERS // (m * d))), m, d))
+        most = _N_DRAWS if self._reduction == 0 else _FEWEST_DRAWS
+        draws = np.empty((max(_FEWEST_DRAWS, min(most, _DRAWN_NUMBERS // (m * d))), m, d))
         for draw in draws:
             draw[:] = system.draw(rng, _DRAW_TOL)
             pull = solve_upper(L, solve_lower(L, self._edges @ (draw * weights)))

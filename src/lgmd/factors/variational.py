@@ -65,7 +65,8 @@ class VariationalHalf:
     diagonal : bool
         Whether all numbers of rows with a system of their own are taken as independent.
     reduction : float
-        Share of the first residual that the means of rows which a graph couples may be left with.
+        Share of the first residual that the means of rows which a graph couples may be left with. Where it is not zero,
+        what these rows know of each other is told by few draws.
     """
 
     data: Observed

@@ -129,12 +129,12 @@ Trials: TypeAlias = Callable[[Start, int], Trial]
 
 
 def does_better(trial: Trials, start: Start, other: Start, n_observed: int) -> bool:
-    """Whether a start leads to less error than another."""
-    return bool(np.concatenate(_gains(trial, start, other, n_observed)).sum() > 0)
+    """Whether a start leads to less error than another; nobody asks further once it is behind by a standard error."""
+    return bool(np.concatenate(_gains(trial, start, other, n_observed, hopeless=_HOPELESS)).sum() > 0)
 
 
 def does_clearly_better(trial: Trials, start: Start, other: Start, n_observed: int) -> bool:
-    """The same, by two standard errors; nobody asks further once it is behind by one."""
+    """The same, by two standard errors."""
     gains = np.concatenate(_gains(trial, start, other, n_observed, hopeless=_HOPELESS))
     return bool(gains.sum() > _WORTH_OF_FEWER * float(np.linalg.norm(gains)))
 

@@ -24,6 +24,7 @@ from lgmd.factors import (
     InterceptTerms,
     Noise,
     NoiseModel,
+    PosteriorUpdate,
     SidePosterior,
     TablePosterior,
     VariationalHalf,
@@ -135,15 +136,12 @@ class VariationalInference:
             return starter.state()
         return replace(starter, problem=replace(starter.problem, prior="shared")).state(state.noise.optimism)
 
-    def posterior(self, state: VariationalState, new_row_variance: float) -> TablePosterior:
+    def posterior(self, state: VariationalState, new_row_variance: float, *, reduction: float = 0.0) -> TablePosterior:
         """What a run leaves behind: rows that a graph couples get the covariances that they have jointly."""
         samples, features, noise = state.samples, state.features, state.noise
-        of_samples = prepare_posterior(self.sample_half(state.sample_graph)).joint(
-            samples, features, noise, for_draws=True
-        )
-        of_features = prepare_posterior(self.feature_half(state.feature_graph)).joint(
-            features, samples, noise.T, for_draws=True
-        )
+        of_rows, of_columns = self._halves(state, reduction)
+        of_samples = of_rows.joint(samples, features, noise, for_draws=True)
+        of_features = of_columns.joint(features, samples, noise.T, for_draws=True)
         state = replace(
             state,
             samples=replace(samples, covariance=of_samples.covariance),
@@ -215,6 +213,14 @@ class VariationalInference:
         equal_noise = self.noise.kind != "features"
         return VariationalHalf(self.data.T, graph.precision, self.noise.by_entries, equal_noise, self.diagonal)
 
+    def _halves(self, state: VariationalState, reduction: float) -> tuple[PosteriorUpdate, PosteriorUpdate]:
+        """The half-steps of rows and columns under the graphs of a state."""
+        rows, columns = self.sample_half(state.sample_graph), self.feature_half(state.feature_graph)
+        return (
+            prepare_posterior(replace(rows, reduction=reduction)),
+            prepare_posterior(replace(columns, reduction=reduction)),
+        )
+
     def prepare(self, state: VariationalState, reduction: float = 0.0) -> Iteration[VariationalState]:
         """What the half-steps can do once for as long as the graphs are held.
 
@@ -222,10 +228,7 @@ class VariationalInference:
         """
         data, model = self.data, self.noise
         A, B = state.sample_graph, state.feature_graph
-        update_samples, update_features = (
-            prepare_posterior(replace(half, reduction=reduction))
-            for half in (self.sample_half(A), self.feature_half(B))
-        )
+        update_samples, update_features = self._halves(state, reduction)
         row_counts, column_counts = data.row_counts.astype(np.float64), data.T.row_counts.astype(np.float64)
         order = data.column_order() if model.by_entries else None
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -138,9 +138,8 @@ class Starter:
             return False
         if data.n_observed > SHARED_ENTRIES:
             return data.n_observed >= sum(data.shape) * self.problem.n_components
-        judge = self._judge()
         start: Start = NoiseBelief(like.noise.optimism) if like.shared else "bold"
-        of_all, of_fewer = judge._foreseeing(), judge.with_columns(n_components)._foreseeing()
+        of_all, of_fewer = self._trials, self.with_columns(n_components)._trials
 
         def trial(which: Start, part: int) -> Trial:
             return (of_fewer if which == "fewer" else of_all)(start, part)
@@ -148,24 +147,30 @@ class Starter:
         return does_clearly_better(trial, "fewer", "all", data.n_observed)
 
     def _from_all(self, optimism: float = 0.0) -> VariationalState:
-        n_observed, trials = self.problem.data.n_observed, self._judge()._foreseeing()
-        start, state = self._chosen(trials, optimism)
+        n_observed = self.problem.data.n_observed
+        start, state = self._chosen(optimism)
         if not self._may_doubt_noise or n_observed > SHARED_ENTRIES:
             return state
-        return replace(state, noise=replace(state.noise, unexplained=unexplained(trials, start, n_observed)))
+        return replace(state, noise=replace(state.noise, unexplained=unexplained(self._trials, start, n_observed)))
 
-    def _chosen(self, trials: Trials, optimism: float) -> tuple[Start, VariationalState]:
+    def _chosen(self, optimism: float) -> tuple[Start, VariationalState]:
         """The start that goes on, and where it leads."""
         problem, starts = self.problem, self._starts()
         if problem.prior == "shared":
             belief = NoiseBelief(optimism)
             return belief, belief.imposed_on(starts("shared"))
-        name, state = self._of_columns(starts, trials)
+        name, state = self._of_columns(starts)
         if problem.prior == "auto" and problem.data.n_observed <= SHARED_ENTRIES:
-            found = self._judge()._shared_belief(name, trials)
+            found = self._shared_belief(name)
             if found is not None:
                 return found, found.imposed_on(starts("shared"))
         return name, state
+
+    @cached_property
+    def _trials(self) -> Trials:
+        """Short runs that are judged by entries held out from them, each done once."""
+        # Of a copy: what refers to itself would keep all of their states until the garbage is collected.
+        return replace(self)._judge()._foreseeing()
 
     def _judge(self) -> Starter:
         """Short runs depend on which side comes first: a table and its transpose are judged by the same ones."""
@@ -178,7 +183,7 @@ class Starter:
         """Whether held-out entries can tell what error bars lack if noise is not learned from the data alone."""
         return self.problem.noise.has_one_variance and not isinstance(self.problem.data, DenseObserved)
 
-    def _of_columns(self, starts: Starts, trials: Trials) -> tuple[str, VariationalState]:
+    def _of_columns(self, starts: Starts) -> tuple[str, VariationalState]:
         """The bold or the cautious start, by name, and where it leads: by the bound, and under graphs by trials too."""
         data = self.problem.data
         if data.is_complete or (self._has_edges and data.n_observed > SHARED_ENTRIES):
@@ -186,14 +191,15 @@ class Starter:
         bold, cautious = (self._tried(starts(name)) for name in ("bold", "cautious"))
         is_bold = bold.loss <= cautious.loss
         if not is_bold and self._has_edges:
-            is_bold = not does_better(trials, "cautious", "bold", data.n_observed)
+            is_bold = not does_better(self._trials, "cautious", "bold", data.n_observed)
         return ("bold", bold.state) if is_bold else ("cautious", cautious.state)
 
-    def _shared_belief(self, other: str, trials: Trials) -> NoiseBelief | None:
+    def _shared_belief(self, other: str) -> NoiseBelief | None:
         """The belief about noise with which a shared prior variance is better than another start; None if none is."""
-        data = self.problem.data
+        judge, trials = self._judge(), self._trials
+        data = judge.problem.data
         if isinstance(data, DenseObserved) and self.problem.noise.has_one_variance:
-            trials = denoising_trials(data, self._on_complete, ("bold", NoiseBelief()))
+            trials = denoising_trials(data, judge._on_complete, ("bold", NoiseBelief()))
         return better_shared(trials, other, data.n_observed, may_doubt_noise=self._may_doubt_noise)
 
     def _on_complete(self, start: Start, data: DenseObserved, n_iter: int | None) -> ShortRun:
@@ -217,7 +223,7 @@ class Starter:
             run = starter._tried(_made(start, starts))
 
             def expected() -> float:
-                posterior = starter.problem.posterior(run.state, 1.0)
+                posterior = starter.problem.posterior(run.state, 1.0, reduction=_TRIAL_REDUCTION)
                 return float(posterior.variances(held.rows, held.columns).mean())
 
             return Trial(losses(run.state, held), expected, run.state.samples.rank, run.n_dead)
