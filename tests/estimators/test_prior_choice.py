@@ -132,6 +132,14 @@ def test_bars_get_what_a_factorised_posterior_lacks():
     assert np.mean(distance < 1.645 * without) < 0.87
 
 
+@pytest.mark.parametrize(
+    ("parameters", "missing"), [({"likelihood": "student"}, 0.7), ({"noise": "samples"}, 0.7), ({}, 0.0)], ids=str
+)
+def test_bars_that_held_out_entries_cannot_tell_stay_as_they_are(parameters, missing):
+    _, table = low_rank(10, 1, missing, 150, 100)
+    assert PMF(12, inference="variational", **parameters).fit(table).posterior_.noise.unexplained == 0
+
+
 def test_new_rows_are_inferred_as_those_of_the_fit_where_noise_is_held():
     _, table = low_rank(20, 0, 0.7)
     model = PMF(20, inference="variational", intercept="none", tol=1e-8, max_iter=2000).fit(table)

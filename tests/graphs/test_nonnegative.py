@@ -374,6 +374,7 @@ def test_rho_is_a_finite_number(rho):
         ([[1.0, -3.0], [-3.0, 1.0]], "not positive semidefinite: it has the eigenvalue -2"),
         (np.full((4, 4), -0.5) + 1.5 * np.eye(4), "not positive semidefinite: it has the eigenvalue -0.5"),
         ([[1e-60, -1.0], [-1.0, 1e-60]], "not positive semidefinite: it has the eigenvalue -1"),
+        ([[1e-60, 0, -1.0], [0, 1.0, 0], [-1.0, 0, 1e-60]], "not positive semidefinite: it has the eigenvalue -1"),
         (np.ma.masked_greater(np.eye(3), 0.5), "S has 3 masked entries"),
     ],
 )

@@ -627,7 +627,7 @@ def test_a_start_from_a_sample_ends_where_one_from_all_does(monkeypatch, wide, p
     errors = [np.sqrt(np.mean((model.reconstruct() - truth) ** 2)) for model in (sampled, whole)]
     assert errors[0] < 1.02 * errors[1]
     bars, bars_of_whole = (model.reconstruct(return_std=True)[1].mean() for model in (sampled, whole))
-    if "covariance" in parameters:  # which makes bars too small, and samples have no held-out entries that tell
+    if "covariance" in parameters:  # which makes bars too small; those of a whole table get what they lack
         assert 0.95 * bars_of_whole < bars < bars_of_whole
     else:
         assert bars == pytest.approx(bars_of_whole, rel=0.03)

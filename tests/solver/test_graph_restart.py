@@ -203,8 +203,30 @@ def test_a_large_table_that_is_thin_gets_all_its_columns_back(monkeypatch):
     assert model.rank_ > plain.rank_ + 2
 
 
+@pytest.mark.parametrize("prior", ["auto", "shared"])
+def test_no_short_run_is_done_twice(monkeypatch, prior):
+    """Fewer columns are tried before a start is chosen, and the chosen one is asked about its bars."""
+    runs, asked = [], []
+    tried, should_yield = Starter._tried, Starter.should_yield_to
+
+    def spy(self, start, *rest):
+        factors = start.samples.mean.tobytes() + start.features.mean.tobytes()
+        noise = start.noise.level, start.noise.optimism, start.holds_noise
+        runs.append((self.problem.data.n_observed, start.sample_graph.n_edges, start.shared, noise, factors))
+        return tried(self, start, *rest)
+
+    monkeypatch.setattr(Starter, "_tried", spy)
+    monkeypatch.setattr(Starter, "should_yield_to", lambda *given: asked.append(given) or should_yield(*given))
+    data = datasets.make_matrix_normal(
+        120, 100, 5, sample_graph="chain", feature_graph="none", noise=0.3, missing=0.6, random_state=0
+    )
+    LGMD(20, prior=prior, sample_graph=PriorGraph(chain(120)), feature_graph="none").fit(data.observed)
+    assert asked
+    assert len(runs) == len(set(runs)) > 4
+
+
 def test_nobody_is_asked_where_all_columns_live(rng, monkeypatch):
-    monkeypatch.setattr(Starter, "should_have", None)
+    monkeypatch.setattr(Starter, "should_yield_to", None)
     _, observed = groups_of_ten(300, rng)
     model = LGMD(3, sample_graph=PriorGraph(chain(300)), feature_graph="none").fit(observed)
     assert model.sample_strength_ > 0

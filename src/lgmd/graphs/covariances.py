@@ -122,8 +122,9 @@ def refuse_indefinite(S: FloatArray) -> None:
     shifted = S * scale
     shifted *= scale[:, None]
     shifted[np.diag_indices_from(shifted)] += _ROUND_OFF * len(S)
-    with np.errstate(over="ignore"):
-        _, failed = lapack.spotrf(shifted.astype(np.float32).T, lower=1, clean=0, overwrite_a=1)
+    # No correlation is above one: those that are become two, which is as indefinite and stays within the range.
+    rough = np.clip(shifted, -2.0, 2.0, dtype=np.float64).astype(np.float32)
+    _, failed = lapack.spotrf(rough.T, lower=1, clean=0, overwrite_a=1)
     if failed:
         _, failed = lapack.dpotrf(shifted.T, lower=1, clean=0, overwrite_a=1)
     if failed:

@@ -65,8 +65,8 @@ class LaplacianSolution(NamedTuple):
     gap: float
     """No point is lower than ``objective - gap``."""
     residual: float
-    """Largest relative violation of the optimality conditions: of an edge ``R_e <= u_e``, with equality where it
-    carries weight, of the ridge ``tr T^-1 = d``."""
+    """A bound on the largest relative violation of the optimality conditions: of an edge ``R_e <= u_e``, with equality
+    where it carries weight, of the ridge ``tr T^-1 = d``."""
     n_iter: int
     converged: bool
 
@@ -357,16 +357,21 @@ def _foreseen(
         return None
     logdet = state.logdet + first_order - squares / 2
     if squares**1.5 > 10.0 * n * float(np.finfo(np.float64).eps):  # three times the next term can be as large
-        logdet = _factor(laplacian_with_ridge(n, rows[edges], columns[edges], weights, ridge))[0]
+        try:
+            logdet = _factor(laplacian_with_ridge(n, rows[edges], columns[edges], weights, ridge))[0]
+        except np.linalg.LinAlgError:
+            return None
     beyond = size**2 / (1.0 - size)
     ratios = np.append(now.ratios[watched], now.trace / n)
-    # What is a small difference of variances loses as many digits as the weight that made it small has.
-    round_off = float(np.finfo(np.float64).eps * weights.max(initial=0.0) * state.covariance.diagonal().max())
+    # What is a small difference of variances loses as many digits as the weight that made it small has, and an inverse
+    # adds up n of them.
+    largest = weights.max(initial=0.0) * state.covariance.diagonal().max()
+    round_off = n * float(np.finfo(np.float64).eps * largest)
     lowest = ratios - curvature / np.append(costs[watched], n) - round_off
     highest = lowest + beyond * ratios + 2.0 * round_off
     worst = max(float(highest.max()), 1.0)
     equal = np.append(np.searchsorted(watched, edges), len(watched))
-    residual = max(worst - 1.0, float(highest[equal].max()) - 1.0, 1.0 - float(lowest[equal].min()))
+    residual = max(worst - 1.0, 1.0 - float(lowest[equal].min()))
     following = _State(edges, weights, ridge, logdet, state.covariance)
     return following, now._replace(gap=following.spent(costs) - n + n * float(np.log(worst)), residual=residual)
 

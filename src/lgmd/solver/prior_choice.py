@@ -56,7 +56,7 @@ _CLEAR = 4.0
 # Relative difference of squared errors that is none.
 _MARGIN = 1e-3
 
-# Standard errors that a belief may be behind, and a start that has to be clearly better, before nothing more is asked.
+# Standard errors that a belief may be behind, or a start that has to be better, before nothing more is asked.
 _HOPELESS = 1.0
 
 # Standard errors by which fewer columns have to be better: under a graph weak ones may be about to live.
@@ -168,7 +168,8 @@ def unexplained(trial: Trials, start: Start, n_observed: int) -> float:
     """What held-out entries vary beyond what noise and posterior say after a start.
 
     That may be less than nothing where the noise is held. Where it is learned and nothing is believed of it, a
-    factorised posterior may be too sure of itself, of which small tables cannot tell much.
+    factorised posterior may be too sure of itself; that counts if it is beyond a standard error, of which small tables
+    cannot tell.
     """
     belief = start if isinstance(start, NoiseBelief) else NoiseBelief()
     if belief == NoiseBelief() and n_observed < _FEWEST_FOR_BARS:
@@ -180,7 +181,7 @@ def unexplained(trial: Trials, start: Start, n_observed: int) -> float:
     beyond = np.concatenate([each.losses - each.expected() for each in trials])
     mean = float(beyond.mean())
     if belief != NoiseBelief():
-        return max(mean, -_MOST_OF_IT * (belief.level or 0.0))
+        return max(mean, 0.0 if belief.level is None else -_MOST_OF_IT * belief.level)
     return mean if mean > float(beyond.std()) / math.sqrt(len(beyond)) else 0.0
 
 

@@ -130,11 +130,10 @@ class VariationalInference:
         if state.holds_noise:
             return starter.state()
         alive = (self.without_weak_columns(state) or state).samples.rank
-        if alive < self.n_components and starter.should_have(alive, state):
-            starter = starter.with_columns(alive)
-        if not state.shared:
-            return starter.state()
-        return replace(starter, problem=replace(starter.problem, prior="shared")).state(state.noise.optimism)
+        fewer = starter.with_columns(alive)
+        if alive < self.n_components and starter.should_yield_to(fewer, state):
+            starter = fewer
+        return starter.state(state.noise.optimism if state.shared else None)
 
     def posterior(self, state: VariationalState, new_row_variance: float, *, reduction: float = 0.0) -> TablePosterior:
         """What a run leaves behind: rows that a graph couples get the covariances that they have jointly."""

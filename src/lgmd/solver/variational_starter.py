@@ -91,13 +91,13 @@ class Starter:
     graphs: Graphs
     random_state: RandomState
 
-    def state(self, optimism: float = 0.0) -> VariationalState:
+    def state(self, optimism: float | None = None) -> VariationalState:
         """From all entries, or from a sample of a large table with gaps.
 
         Parameters
         ----------
-        optimism : float, default=0.0
-            What was found to believe of the noise, if all columns are said to share a prior variance.
+        optimism : float or None, default=None
+            What was found to believe of the noise where all columns were found to share a prior variance.
         """
         data = self.problem.data
         n, p = data.shape
@@ -127,8 +127,8 @@ class Starter:
         """The same with another number of columns."""
         return replace(self, problem=replace(self.problem, n_components=n_components))
 
-    def should_have(self, n_components: int, like: VariationalState) -> bool:
-        """Whether so few columns clearly foresee more than all, with the kind of prior that a state has.
+    def should_yield_to(self, fewer: Starter, like: VariationalState) -> bool:
+        """Whether fewer columns clearly foresee more than all, with the kind of prior that a state has.
 
         Tables too large to ask need no others if they have an entry for each number to learn. In complete ones columns
         die that are not needed.
@@ -139,25 +139,24 @@ class Starter:
         if data.n_observed > SHARED_ENTRIES:
             return data.n_observed >= sum(data.shape) * self.problem.n_components
         start: Start = NoiseBelief(like.noise.optimism) if like.shared else "bold"
-        of_all, of_fewer = self._trials, self.with_columns(n_components)._trials
 
         def trial(which: Start, part: int) -> Trial:
-            return (of_fewer if which == "fewer" else of_all)(start, part)
+            return (fewer if which == "fewer" else self)._trials(start, part)
 
         return does_clearly_better(trial, "fewer", "all", data.n_observed)
 
-    def _from_all(self, optimism: float = 0.0) -> VariationalState:
+    def _from_all(self, optimism: float | None = None) -> VariationalState:
         n_observed = self.problem.data.n_observed
         start, state = self._chosen(optimism)
         if not self._may_doubt_noise or n_observed > SHARED_ENTRIES:
             return state
         return replace(state, noise=replace(state.noise, unexplained=unexplained(self._trials, start, n_observed)))
 
-    def _chosen(self, optimism: float) -> tuple[Start, VariationalState]:
+    def _chosen(self, optimism: float | None) -> tuple[Start, VariationalState]:
         """The start that goes on, and where it leads."""
         problem, starts = self.problem, self._starts()
-        if problem.prior == "shared":
-            belief = NoiseBelief(optimism)
+        if problem.prior == "shared" or optimism is not None:
+            belief = NoiseBelief(optimism or 0.0)
             return belief, belief.imposed_on(starts("shared"))
         name, state = self._of_columns(starts)
         if problem.prior == "auto" and problem.data.n_observed <= SHARED_ENTRIES:
@@ -180,7 +179,7 @@ class Starter:
 
     @property
     def _may_doubt_noise(self) -> bool:
-        """Whether held-out entries can tell what error bars lack if noise is not learned from the data alone."""
+        """Whether held-out entries can tell what error bars lack."""
         return self.problem.noise.has_one_variance and not isinstance(self.problem.data, DenseObserved)
 
     def _of_columns(self, starts: Starts) -> tuple[str, VariationalState]:
