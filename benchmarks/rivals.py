@@ -78,7 +78,7 @@ def time_lenskit(
 
     # Starting the pool also cuts the BLAS of the whole process to one thread; the context restores it.
     with threadpool_limits(1, user_api="blas"):
-        if (found := _start_lenskit_pool(n_threads)) != n_threads:
+        if (found := start_lenskit_pool(n_threads)) != n_threads:
             return replace(result, note=f"its pool already has {found} threads; use a new process")
         table = DataFrame({"user_id": ratings.rows, "item_id": ratings.columns, "rating": ratings.values})
         scorer = BiasedMFScorer(embedding_size=k, epochs=n_iterations, regularization=regularization)
@@ -98,7 +98,7 @@ def time_lenskit(
 
 
 @cache
-def _start_lenskit_pool(n_threads: int) -> int:
+def start_lenskit_pool(n_threads: int) -> int:
     from lenskit._accel import thread_count
     from lenskit.parallel import initialize
 

@@ -17,6 +17,7 @@ import graph_gain
 import graphical_lasso
 import imputer_time
 import laplacian_solver
+import netflix_size
 import paper_update
 import rank
 import ratings
@@ -40,6 +41,7 @@ SECTIONS = {
     "laplacian_solver": laplacian_solver.main,
     "variational_iteration": variational_iteration.main,
     "als_iteration": als_iteration.main,
+    "netflix_size": netflix_size.main,
     "paper_update": paper_update.main,
     "edge_search": edge_search.main,
     "command_line": command_line.main,
