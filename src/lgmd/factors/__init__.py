@@ -19,7 +19,7 @@ from lgmd.factors.rotation import balancing, generalized_components, principal_r
 from lgmd.factors.selection import UPDATES, UpdateChoice, select_update
 from lgmd.factors.sylvester import SylvesterUpdate
 from lgmd.factors.variational import PosteriorUpdate, VariationalHalf, prepare_posterior
-from lgmd.factors.variational_start import VariationalStart, analytic_start, singular_start
+from lgmd.factors.variational_start import VariationalStart, analytic_start, shared_analytic_start, singular_start
 
 __all__ = [
     "LIKELIHOODS",
@@ -53,6 +53,7 @@ __all__ = [
     "prepare_posterior",
     "principal_rotation",
     "select_update",
+    "shared_analytic_start",
     "shared_balancing",
     "singular_start",
     "translation",

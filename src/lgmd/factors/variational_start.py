@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,11 +13,12 @@ from lgmd.factors.covariance import RowCovariances
 from lgmd.factors.initial import initial_factors, leading_components
 from lgmd.factors.intercepts import Intercepts, InterceptTerms
 from lgmd.factors.posterior import SidePosterior
-from lgmd.linalg.analytic_factorization import analytic_factorization
+from lgmd.linalg.analytic_factorization import AnalyticFactorization, analytic_factorization
 from lgmd.linalg.packed import pack
+from lgmd.linalg.shared_factorization import shared_factorization
 from lgmd.observed import Observed
 
-__all__ = ["VariationalStart", "analytic_start", "singular_start"]
+__all__ = ["VariationalStart", "analytic_start", "shared_analytic_start", "singular_start"]
 
 
 class VariationalStart(NamedTuple):
@@ -39,15 +41,50 @@ def analytic_start(
     data: Observed, intercepts: Intercepts, terms: InterceptTerms, n_components: int, random_state: RandomState
 ) -> VariationalStart:
     """A complete table without graphs: the solution itself, but for what intercepts and factors owe each other."""
+
+    def factorization(values: FloatArray, shape: tuple[int, int], total: float) -> AnalyticFactorization:
+        rank = min(n_components, *shape)
+        return analytic_factorization(values, shape, total_squares=total, max_rank=rank, boldest=True)
+
+    return _from_factorization(data, intercepts, terms, n_components, random_state, factorization)
+
+
+def shared_analytic_start(
+    data: Observed,
+    intercepts: Intercepts,
+    terms: InterceptTerms,
+    n_components: int,
+    noise_variance: float,
+    floor: float,
+    random_state: RandomState,
+) -> VariationalStart:
+    """The same where all factors of a side share a prior variance, from a first variance of the noise."""
+
+    def factorization(values: FloatArray, shape: tuple[int, int], total: float) -> AnalyticFactorization:
+        kept = values[: min(n_components, *shape)]
+        kept = kept[kept > np.finfo(data.dtype).eps * np.sqrt(total)]
+        if not len(kept):
+            return analytic_factorization(kept, shape, total_squares=total, noise_variance=noise_variance)
+        return shared_factorization(kept, shape, total, noise_variance=noise_variance, floor=floor)
+
+    return _from_factorization(data, intercepts, terms, n_components, random_state, factorization)
+
+
+def _from_factorization(
+    data: Observed,
+    intercepts: Intercepts,
+    terms: InterceptTerms,
+    n_components: int,
+    random_state: RandomState,
+    factorization: Callable[[FloatArray, tuple[int, int], float], AnalyticFactorization],
+) -> VariationalStart:
     n, p = data.shape
     U, values, Vt = leading_components(data, intercepts, n_components, random_state)
     none = (np.empty((n, 0), data.dtype), np.empty((p, 0), data.dtype))
     total, _ = data.residual_sums(intercepts.rows, intercepts.column_offsets, *none)
     # Means take a dimension each.
     shape = (max(n - int(terms.columns), 1), max(p - int(terms.rows), 1))
-    found = analytic_factorization(
-        values[: min(shape)], shape, total_squares=total, max_rank=min(n_components, *shape), boldest=True
-    )
+    found = factorization(values[: min(shape)], shape, total)
     if found.rank == 0:
         # One column has to stay: it starts so faint that it may only grow where it is needed.
         faint = np.sqrt(0.01 * values[:1])

@@ -76,6 +76,9 @@ _FEWEST_FOR_BARS = 4000
 _OPTIMISM, _OPTIMISM_OF_ALL = 0.02, 0.08
 _LEVELS = (0.4, 0.2, 0.1)
 
+# How far beyond these the best level may be, in powers of two.
+_BEYOND = 0.5
+
 
 @dataclass(frozen=True)
 class NoiseBelief:
@@ -139,7 +142,9 @@ def does_clearly_better(trial: Trials, start: Start, other: Start, n_observed: i
     return bool(gains.sum() > _WORTH_OF_FEWER * float(np.linalg.norm(gains)))
 
 
-def better_shared(trial: Trials, other: str, n_observed: int, *, may_doubt_noise: bool) -> NoiseBelief | None:
+def better_shared(
+    trial: Trials, other: str, n_observed: int, *, may_doubt_noise: bool, may_believe: bool = True
+) -> NoiseBelief | None:
     """The belief with which a shared prior variance does better in short runs than one for each column.
 
     Parameters
@@ -153,13 +158,17 @@ def better_shared(trial: Trials, other: str, n_observed: int, *, may_doubt_noise
     may_doubt_noise : bool
         Whether noise can be held at a level, or be believed to be less than it seems: error bars then lack something,
         which has to be told by entries that were held out.
+    may_believe : bool, default=True
+        Whether anything may be believed of the noise.
 
     Returns
     -------
     belief : NoiseBelief or None
         None if each column should have a prior variance of its own.
     """
-    belief = _best_belief(trial, other, n_observed, may_doubt_noise=may_doubt_noise)
+    belief = NoiseBelief()
+    if may_believe:
+        belief = _best_belief(trial, other, n_observed, may_doubt_noise=may_doubt_noise)
     gains = _gains(trial, belief, other, n_observed, _MARGIN)
     return belief if np.concatenate(gains).sum() > 0 else None
 
@@ -222,12 +231,12 @@ def _best_belief(trial: Trials, other: str, n_observed: int, *, may_doubt_noise:
         return best
     parts = _parts_for_beliefs(first, n_observed)
 
-    def foresees_more(belief: NoiseBelief, rival: Start, standard_errors: float = 0.0) -> bool:
+    def foresees_more(belief: NoiseBelief, rival: Start, standard_errors: float, hopeless: float = _HOPELESS) -> bool:
         gains, error = np.zeros(0), 0.0
         for part in parts:
             gains = np.append(gains, trial(rival, part).losses - trial(belief, part).losses)
             error = float(np.linalg.norm(gains))
-            if gains.sum() < -_HOPELESS * error:
+            if gains.sum() < -hopeless * error:
                 return False
         return bool(gains.sum() > standard_errors * error)
 
@@ -236,14 +245,33 @@ def _best_belief(trial: Trials, other: str, n_observed: int, *, may_doubt_noise:
         less = NoiseBelief(_OPTIMISM_OF_ALL)
         can_tell = may_doubt_noise and len(parts) * len(first.losses) >= _FEWEST_FOR_LESS_NOISE
         return less if can_tell and rival is best and foresees_more(less, best, _WORTH) else best
-    if rival is best and first.rank > 1 and foresees_more(NoiseBelief(_OPTIMISM), rival):
+    if rival is best and first.rank > 1 and foresees_more(NoiseBelief(_OPTIMISM), rival, 0.0):
         best = rival = NoiseBelief(_OPTIMISM)
-    for level in _LEVELS if may_doubt_noise else ():
-        # Noise is less than the errors of any prediction.
-        if level > trial(rival, 0).losses.mean():
-            continue
-        is_held = isinstance(rival, NoiseBelief) and rival.level is not None
-        if not foresees_more(NoiseBelief(level=level), rival, 0.0 if is_held else _WORTH):
+    if not may_doubt_noise:
+        return best
+    # Noise is less than the errors of any prediction.
+    levels = [level for level in _LEVELS if level <= trial(rival, 0).losses.mean()]
+    # Where all columns die of the noise that is learned, longer runs only lose more.
+    worth = _WORTH if first.rank > 1 else 0.0
+    for level in levels:
+        held = NoiseBelief(level=level)
+        if not foresees_more(held, rival, worth, hopeless=math.inf):
             break
-        best = rival = NoiseBelief(level=level)
-    return best
+        best = rival = held
+        worth = 0.0
+    if best.level is None:
+        return best
+    losses = [np.concatenate([trial(NoiseBelief(level=level), part).losses for part in parts]) for level in levels]
+    return NoiseBelief(level=_between(levels, [float(each.mean()) for each in losses], best.level))
+
+
+def _between(levels: list[float], losses: list[float], best: float) -> float:
+    """The level at which a parabola through the losses is lowest, or the best if it has no minimum."""
+    if len(levels) < len(_LEVELS):
+        return best
+    logs = np.log2(levels)
+    curvature, slope, _ = np.polyfit(logs - np.log2(best), losses, 2)
+    if curvature <= 0:
+        return best
+    minimum = np.log2(best) - slope / (2 * curvature)
+    return float(2 ** np.clip(minimum, logs.min() - _BEYOND, logs.max() + _BEYOND))

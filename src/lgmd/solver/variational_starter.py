@@ -26,11 +26,12 @@ from lgmd.factors import (
     VariationalStart,
     analytic_start,
     prepare_posterior,
+    shared_analytic_start,
     singular_start,
 )
 from lgmd.graphs import GraphEstimate
 from lgmd.linalg.threads import blas_threads_worth
-from lgmd.observed import DenseObserved, HeldOut, hold_out
+from lgmd.observed import DenseObserved, HeldOut, Observed, hold_out
 from lgmd.solver.denoising_trials import ShortRun, denoising_trials
 from lgmd.solver.prior_choice import (
     FIRST_NOISE,
@@ -57,7 +58,7 @@ Graphs: TypeAlias = tuple[GraphEstimate, GraphEstimate]
 Starts: TypeAlias = Callable[[str], VariationalState]
 
 
-# Iterations for which the cautious start holds the noise.
+# Iterations for which a start may hold the noise.
 _HELD = 10
 
 # Entries of a table with gaps on which starts are tried; larger tables are sampled.
@@ -178,6 +179,16 @@ class Starter:
         return self if n >= p else Starter(problem.T, self.intercepts.T, self.graphs[::-1], self.random_state)
 
     @property
+    def _is_narrow(self) -> bool:
+        """Whether a complete table has so few rows or columns that factors may take more than half of its dimensions.
+
+        The few that are left hardly tell noise from factors, and iterations would take hundreds to find out. So the
+        noise is that of the solution, as it is without graphs and outliers.
+        """
+        data = self.problem.data
+        return data.is_complete and 2 * self.problem.n_components > min(data.shape)
+
+    @property
     def _may_doubt_noise(self) -> bool:
         """Whether held-out entries can tell what error bars lack."""
         return self.problem.noise.has_one_variance and not isinstance(self.problem.data, DenseObserved)
@@ -199,7 +210,9 @@ class Starter:
         data = judge.problem.data
         if isinstance(data, DenseObserved) and self.problem.noise.has_one_variance:
             trials = denoising_trials(data, judge._on_complete, ("bold", NoiseBelief()))
-        return better_shared(trials, other, data.n_observed, may_doubt_noise=self._may_doubt_noise)
+        return better_shared(
+            trials, other, data.n_observed, may_doubt_noise=self._may_doubt_noise, may_believe=not self._is_narrow
+        )
 
     def _on_complete(self, start: Start, data: DenseObserved, n_iter: int | None) -> ShortRun:
         """A short run from a start, on a complete table."""
@@ -232,20 +245,35 @@ class Starter:
     def _starts(self) -> Starts:
         """What they share is done once."""
         problem, graphs = self.problem, self.graphs
-        arguments = (problem.data, self.intercepts, problem.intercepts, problem.n_components)
-        analytic = problem.data.is_complete and not self._has_edges and not problem.noise.by_entries
+        arguments = (self.intercepts, problem.intercepts, problem.n_components)
+        weighed = problem.noise.by_entries
+        analytic = problem.data.is_complete and not self._has_edges and not weighed
 
         @cache
         def singular() -> tuple[VariationalStart, float, FloatArray | None]:
             variance, weights = problem.noise.first_look(problem.data, self.intercepts)
-            start = singular_start(*arguments, FIRST_NOISE * variance, self.random_state, weights)
+            start = singular_start(problem.data, *arguments, FIRST_NOISE * variance, self.random_state, weights)
             return start.under(graphs[0].precision, graphs[1].precision), variance, weights
+
+        def solution(name: str, data: Observed, noise_variance: float) -> VariationalStart:
+            """Of a complete table without graphs and weights of entries."""
+            if name == "bold":
+                return analytic_start(data, *arguments, self.random_state)
+            return shared_analytic_start(data, *arguments, noise_variance, problem.noise.floor, self.random_state)
 
         @cache
         def of(name: str) -> VariationalState:
-            if name == "bold" and analytic:
-                return self._state(analytic_start(*arguments, self.random_state))
-            return self._from_singular(name, *singular())
+            takes_solution = name == "bold" or (name == "shared" and self._is_narrow)
+            if analytic and takes_solution:
+                state = self._state(solution(name, problem.data, FIRST_NOISE))
+                return replace(state, shared=name == "shared")
+            start, variance, weights = singular()
+            if self._is_narrow and (name == "shared" or (name == "bold" and weighed)):
+                tame = problem.data if weights is None else _tamed(problem.data, self.intercepts, weights)
+                noise = solution(name, tame, FIRST_NOISE * variance).noise_variance
+                state = self._state(start._replace(noise_variance=noise), weights)
+                return self._after_holding_noise(replace(state, shared=name == "shared"))
+            return self._from_singular(name, start, variance, weights)
 
         return of
 
@@ -254,7 +282,10 @@ class Starter:
     ) -> VariationalState:
         if name != "cautious":
             return replace(self._state(start, weights), shared=name == "shared")
-        state = replace(self._state(_flattened(start, variance), weights), holds_noise=True)
+        return self._after_holding_noise(self._state(_flattened(start, variance), weights))
+
+    def _after_holding_noise(self, state: VariationalState) -> VariationalState:
+        state = replace(state, holds_noise=True)
         iterate = self.problem.prepare(state, _TRIAL_REDUCTION)
         for _ in range(_HELD):
             state, _ = iterate(state)
@@ -330,6 +361,13 @@ def losses(state: VariationalState, held: HeldOut) -> FloatArray:
 
 def _made(start: Start, starts: Starts) -> VariationalState:
     return starts(start) if isinstance(start, str) else start.imposed_on(starts("shared"))
+
+
+def _tamed(data: Observed, intercepts: Intercepts, weights: FloatArray) -> DenseObserved:
+    """A complete table whose outliers are no further off than is common."""
+    residuals = np.asarray(data.residual_matrix(intercepts.rows, intercepts.column_offsets))
+    fitted = intercepts.rows[:, None] + intercepts.column_offsets
+    return DenseObserved((fitted + residuals * weights.reshape(data.shape) ** 0.25).astype(data.dtype))
 
 
 def _flattened(start: VariationalStart, variance: float) -> VariationalStart:
