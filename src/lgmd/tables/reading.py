@@ -77,7 +77,9 @@ def read_table(
         :func:`undo` is the way back.
     long : sequence of three str or int, optional
         Read a long table: the columns with row names, column names and values, by name or by position from 0. Each
-        pair may stand once; other columns are left aside.
+        pair may stand once; other columns are left aside. Where all names of a side are numbers, ISO dates or
+        timestamps, or end in numbers behind one common prefix ("day 1", "day 2"), they stand in this order; others in
+        that of their first appearance, and ordered categories of Parquet in their own.
     encoding : str, optional
         Of text; UTF-8 unless given.
 
