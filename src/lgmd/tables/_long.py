@@ -80,7 +80,7 @@ def find_columns(
 
 def long_table(entries: Entries, form: Form, path: Path) -> Table:
     """
-    Sparse table of the entries, in their order; an entry without a value is a gap whose names stay.
+    Sparse table of the entries, in their order; an entry without a value is stored as NaN.
 
     Rows and columns stand in the natural order of their names, so that what follows each other does so in the table,
     whichever station lacks which days; where there is none, as the names are given.
@@ -102,8 +102,7 @@ def long_table(entries: Entries, form: Form, path: Path) -> Table:
     _refuse_duplicates(entries, shape, path)
     row_names, rows = _ordered(entries.row_names, entries.rows)
     column_names, columns = _ordered(entries.column_names, entries.columns)
-    seen = ~np.isnan(entries.values)
-    values = scipy.sparse.coo_array((entries.values[seen], (rows[seen], columns[seen])), shape=shape)
+    values = scipy.sparse.coo_array((entries.values, (rows, columns)), shape=shape)
     return Table(values, row_names, column_names, None, path, form)
 
 
