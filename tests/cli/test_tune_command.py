@@ -154,6 +154,38 @@ def test_reports_of_folders_and_of_files(command, table_file, frame, tmp_path):
     assert "--force" in refused.err
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda frame: frame.iloc[::-1],
+            "rows stand in another order. Row 1 is 'station 19', where the model has 'station 0'",
+        ),
+        (lambda frame: frame.rename({"station 3": "x"}), "rows have other names. Row 4 is 'x', .* has 'station 3'"),
+        (lambda frame: frame.rename(columns={"day 7, noon": "x"}), "columns have other names. Column 8 is 'x', where"),
+    ],
+)
+@pytest.mark.parametrize("model", ["out", "imputer.lgmd"])
+def test_reports_refuse_tables_of_other_names(model, change, words, command, table_file, frame, tmp_path):
+    if model == "out":
+        assert command("fit", table_file, "-o", "out", "--held-out", 0, "--no-report", *SMALL).code == 0
+    else:
+        LGMDImputer(PMF(2, tol=1e-2)).fit(frame).save(tmp_path / model)
+    change(frame).to_csv("other.csv", index_label="station")
+    refused = command("report", model, "-o", "page.html", "--table", "other.csv")
+    assert refused.code == 1
+    assert re.search(f"other.csv is not the table that was fitted: its {words}", refused.err)
+    assert not (tmp_path / "page.html").exists()
+    assert command("report", model, "-o", "page.html", "--table", table_file, "-q").code == 0
+
+
+def test_days_are_the_same_with_and_without_their_midnights(command, frame, tmp_path):
+    frame.index = pd.date_range("2018-01-01", periods=len(frame))
+    PMF(2, tol=1e-2).fit(frame.set_axis(frame.index.map(lambda day: f"{day.date()} 00:00:00"))).save("days.lgmd")
+    frame.to_csv("t.csv", index_label="date")
+    assert command("report", "days.lgmd", "-o", "page.html", "--table", "t.csv", "-q").code == 0
+
+
 def test_reports_of_imputers(command, frame, tmp_path):
     LGMDImputer(PMF(2, tol=1e-2)).fit(frame).save(tmp_path / "imputer.lgmd")
     assert command("report", "imputer.lgmd", "-o", "page.html", "--quiet").code == 0

@@ -573,6 +573,25 @@ def test_bad_lines_of_movielens_are_named(tmp_path, form):
         read_movielens(path)
 
 
+@pytest.mark.parametrize("form", ["u.data", "ratings.dat", "ratings.csv"])
+@pytest.mark.parametrize("last", [881171500, 1012345678])  # in the number of digits of the others, or in one more
+def test_movielens_files_that_end_within_a_time_are_refused(tmp_path, form, last):
+    ratings = [*RATINGS, (9, 377, 5.0, 1012345679), (7, 242, 2.5, last)]
+    whole = movielens_text(form, ratings)
+    path, squeezed = tmp_path / form, tmp_path / f"{form}.gz"
+    for cut in range(2, len(str(last)) + 1):
+        path.write_text(whole[:-cut])
+        squeezed.write_bytes(gzip.compress(whole[:-cut].encode()))
+        line = whole.count("\n")
+        for place in (path, squeezed):
+            with pytest.raises(InvalidDataError, match=rf"line {line}: the file ends with .*; it is truncated"):
+                read_movielens(place)
+    path.write_text(whole[:-1])
+    assert read_movielens(path).timestamps[-1] == last
+    path.write_text(whole[:-4] + "\n")
+    assert read_movielens(path).timestamps[-1] == last // 1000
+
+
 def test_what_is_no_movielens_file_is_refused(tmp_path):
     path = tmp_path / "ratings.csv"
     for content, message in (

@@ -85,6 +85,9 @@ def test_the_best_match_is_not_the_greedy_one():
         (np.array(["a", np.nan, None], dtype=object), [0, 1, 1], "2 of 3 entries of labels are NaN or None"),
         (["a", float("nan")], [0, 1], "1 of 2 entries of labels are NaN or None"),
         ([0, 1], [None, 1], "1 of 2 entries of clusters are NaN or None"),
+        (np.ma.array([0, 1, 5], mask=[0, 0, 1]), [0, 1, 1], "1 of 3 entries of labels are NaN or None, or masked"),
+        ([0, 1], np.ma.array(["a", "b"], mask=[1, 1]), "2 of 2 entries of clusters are NaN or None, or masked"),
+        (np.array([{}, {}], dtype=object), [0, 1], "labels holds more than plain values .*unhashable"),
     ],
 )
 def test_what_is_no_grouping_is_refused(measure, labels, clusters, message):
@@ -94,3 +97,20 @@ def test_what_is_no_grouping_is_refused(measure, labels, clusters, message):
 
 def test_the_word_nan_is_a_class_like_any_other():
     assert clustering_accuracy(["nan", "None", "nan"], [0, 1, 0]) == 1.0
+
+
+def as_objects(*values):
+    return np.array(values, dtype=object)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("as_form", [lambda *values: list(values), as_objects])
+def test_labels_are_one_class_if_and_only_if_they_are_equal(measure, as_form):
+    assert measure(as_form(1, 1.0, 2, np.int64(2)), [0, 0, 1, 1]) == pytest.approx(1.0)
+    assert measure(as_form("1", 1, "1", 1), [0, 1, 0, 1]) == pytest.approx(1.0)
+    assert measure(as_form(2**53, 2**53 + 1, 0.5), [0, 1, 2]) == pytest.approx(1.0)
+    assert measure(as_form(True, 1, 0), [1, 1, 0]) == pytest.approx(1.0)
+
+
+def test_masked_arrays_without_masked_entries_are_arrays():
+    assert clustering_accuracy(np.ma.array([3, 3, 1], mask=False), [0, 0, 1]) == 1.0

@@ -63,9 +63,9 @@ def test_columns_may_be_given_by_position_with_or_without_a_header(tmp_path):
 
 def test_ids_may_be_numbers(tmp_path):
     table = read(tmp_path, "u,f,r\n10,007,1\n9,7,2\n10,7,3\n", long=("u", "f", "r"))
-    assert table.row_names.tolist() == ["10", "9"]
+    assert table.row_names.tolist() == ["9", "10"]
     assert table.column_names.tolist() == ["007", "7"]
-    assert table.values.toarray().tolist() == [[1, 3], [0, 2]]
+    assert table.values.toarray().tolist() == [[0, 2], [1, 3]]
 
 
 def test_an_entry_without_a_value_is_a_gap_with_names(tmp_path):
@@ -90,8 +90,9 @@ def test_parquet_keeps_the_type_of_ids(integer, tmp_path):
     stored = pa.table({"user": users, "film": ["a", "a", "b", "c"], "rating": pa.array([1, 2, 3, 4], pa.int8())})
     parquet.write_table(stored, tmp_path / "t.parquet", row_group_size=2)
     table = read_table(tmp_path / "t.parquet", long=LONG)
-    assert table.row_names.tolist() == (["7", "3", "9"] if integer else ["g", "c", "i"])
-    assert table.values.toarray().tolist() == [[1, 3, 0], [2, 0, 0], [0, 0, 4]]
+    assert table.row_names.tolist() == (["3", "7", "9"] if integer else ["g", "c", "i"])
+    in_order = [[1, 3, 0], [2, 0, 0], [0, 0, 4]]
+    assert table.values.toarray().tolist() == ([in_order[row] for row in (1, 0, 2)] if integer else in_order)
     write_table(table, tmp_path / "u.parquet")
     assert parquet.read_table(tmp_path / "u.parquet").equals(stored)
     turned = read_table(tmp_path / "t.parquet", long=LONG, transpose=True)
@@ -110,6 +111,81 @@ def test_categories_may_be_ids(tmp_path):
         ("a", "y", 2.0),
         ("b", "y", 3.0),
     ]
+
+
+ORDERS = {
+    "numbers": ["-1.5", "0", "2", "1e1", "11", "99999999999999999999", "99999999999999999999.5"],
+    "integers": ["7", "9", "10", "99999999999999999998", "99999999999999999999"],
+    "months": ["2018-09", "2018-10", "2019-01"],
+    "days": ["1999-12-31", "2000-01-01", "2000-01-10"],
+    "times": ["2000-01-01", "2000-01-01T09:00", "2000-01-01 10:00:00", "2000-01-02T00:00:00.5"],
+    "zones": ["2000-01-01T12:00+02:00", "2000-01-01T11:00Z", "2000-01-01T11:00:01+00:00"],
+    "nanoseconds": ["2000-01-01 00:00:00.000000001", "2000-01-01 00:00:00.000000002", "2000-01-01 00:00:00.000000010"],
+    "numbered": ["day 1", "day 2", "day 10", "day 11"],
+    "numbered tightly": ["u007", "u9", "u10"],
+    "depths": ["depth 0.25", "depth 0.5", "depth 1", "depth 10"],
+}
+
+
+@pytest.mark.parametrize("way", ["fast", "slow", "parquet"])
+@pytest.mark.parametrize("names", ORDERS.values(), ids=ORDERS)
+def test_names_that_have_a_natural_order_stand_in_it(names, way, tmp_path, rng, monkeypatch):
+    import pandas as pd
+
+    if way == "slow":
+        monkeypatch.setattr(long_text, "fast_long", lambda *arguments: None)
+    places = [(row, column) for row in range(len(names)) for column in range(len(names)) if row != column + 1]
+    shuffled = [places[position] for position in rng.permutation(len(places))]
+    value = {place: 10.0 * place[0] + place[1] for place in places}
+    frame = pd.DataFrame([(names[row], names[column], value[row, column]) for row, column in shuffled], columns=LONG)
+    path = tmp_path / ("t.parquet" if way == "parquet" else "t.csv")
+    frame.to_parquet(path) if way == "parquet" else frame.to_csv(path, index=False)
+    table = read_table(path, long=LONG)
+    assert table.row_names.tolist() == table.column_names.tolist() == names
+    wanted = [[value.get((row, column), 0.0) for column in range(len(names))] for row in range(len(names))]
+    assert table.values.toarray().tolist() == wanted
+    assert entries(table) == list(frame.itertuples(index=False, name=None))
+
+
+@pytest.mark.parametrize("way", ["fast", "slow", "parquet"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["zoe", "anna"],
+        ["day 2", "week 1"],
+        ["2", "1", "x"],
+        ["2000-02-30", "2000-01-01"],
+        ["2000-01-02", "2000-01-01T00:00Z"],
+        ["10.0.0.12", "10.0.0.2"],
+        ["u2", "u"],
+        ["u2", "u-1"],
+    ],
+)
+def test_other_names_stand_in_the_order_of_first_appearance(names, way, tmp_path, monkeypatch):
+    import pandas as pd
+
+    if way == "slow":
+        monkeypatch.setattr(long_text, "fast_long", lambda *arguments: None)
+    frame = pd.DataFrame({"user": names * 2, "film": ["b"] * len(names) + ["a"] * len(names), "rating": 1.0})
+    path = tmp_path / ("t.parquet" if way == "parquet" else "t.csv")
+    if way == "parquet":  # categories, which pandas sorts
+        frame.astype({"user": "category", "film": "category"}).to_parquet(path)
+    else:
+        frame.to_csv(path, index=False)
+    table = read_table(path, long=LONG)
+    assert table.row_names.tolist() == names
+    assert table.column_names.tolist() == ["b", "a"]
+
+
+def test_ordered_categories_stand_in_their_order(tmp_path):
+    import pandas as pd
+
+    doses = pd.Categorical(["high", "low", "mid"], categories=["low", "mid", "high"], ordered=True)
+    frame = pd.DataFrame({"user": doses, "film": ["b", "a", "a"], "rating": [3.0, 1.0, 2.0]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet", long=LONG)
+    assert table.row_names.tolist() == ["low", "mid", "high"]
+    assert table.values.toarray().tolist() == [[0, 1], [0, 2], [3, 0]]
 
 
 def test_a_long_table_agrees_with_pandas_pivot(tmp_path, rng):

@@ -91,6 +91,21 @@ def test_an_unknown_ending_is_refused_before_any_work(table, tmp_path):
         check_writable(tmp_path / "t.parquet.gz")
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("t.foo", "Known are .csv, .*, .h5ad .* Give the file that is to be written one of these endings."),
+        ("t", "has no ending. Known are .csv, .* Give the file"),
+        ("t.xls", "Known are .* one of these endings."),
+        ("t.npy.gz", "may be compressed with gzip. Leave .gz out."),
+    ],
+)
+def test_advice_on_endings_of_results_is_about_results(name, advice, tmp_path):
+    with pytest.raises(TableError, match=advice) as refused:
+        check_writable(tmp_path / name)
+    assert not any(words in str(refused.value) for words in ("format=", "Unpack", "open it"))
+
+
 def test_check_writable_says_the_format(tmp_path):
     assert check_writable(tmp_path / "t.csv.gz") == "csv"
     assert check_writable(str(tmp_path / "T.TSV")) == "tsv"

@@ -1,6 +1,9 @@
 """What a sparse file leaves out: a gap, or a zero if the reader says so."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.io
 import scipy.sparse
@@ -37,6 +40,33 @@ def test_pairs_that_a_long_table_leaves_out(tmp_path):
     (tmp_path / "t.csv").write_text("cell,gene,count\na,x,2\nb,y,3\na,z,1\n")
     table = read_table(tmp_path / "t.csv", long=("cell", "gene", "count"), zeros=True)
     np.testing.assert_array_equal(table.values, [[2, 0, 1], [0, 3, 0]])
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_gaps_that_a_long_table_writes_stay_gaps(name, tmp_path):
+    frame = pd.DataFrame({"cell": list("aabb"), "gene": list("xyyz"), "count": [2, np.nan, 3, -9]})
+    frame.to_csv(tmp_path / name, index=False) if name == "t.csv" else frame.to_parquet(tmp_path / name)
+    options = {"long": ("cell", "gene", "count"), "missing": ["-9"]}
+    table = read_table(tmp_path / name, zeros=True, **options)
+    np.testing.assert_array_equal(table.values, [[2, np.nan, 0], [0, 3, np.nan]])
+    assert read_table(tmp_path / name, **options).n_observed == 2
+
+
+@pytest.mark.parametrize("name", ["t.npz", "t.mtx", "t.h5ad"])
+def test_gaps_that_a_sparse_file_stores_stay_gaps(name, tmp_path):
+    stored = scipy.sparse.csr_array(np.array([[2, np.nan, 0, -9], [0, 3, 0, 1], [0, 0, 4, 0.0]], dtype=np.float32))
+    if name == "t.npz":
+        scipy.sparse.save_npz(tmp_path / name, stored)
+    elif name == "t.mtx":
+        scipy.io.mmwrite(tmp_path / name, stored)
+    else:
+        anndata = pytest.importorskip("anndata")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            anndata.AnnData(scipy.sparse.csr_matrix(stored)).write_h5ad(tmp_path / name)
+    table = read_table(tmp_path / name, zeros=True, missing=[-9])
+    np.testing.assert_array_equal(table.values, [[2, np.nan, 0, np.nan], [0, 3, 0, 1], [0, 0, 4, 0]])
+    assert read_table(tmp_path / name, missing=[-9]).n_observed == 4
 
 
 def test_dense_tables_stay_as_they_are(tmp_path):

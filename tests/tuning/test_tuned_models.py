@@ -1,8 +1,10 @@
 """Every model can be tuned, those of other people too, and by several workers."""
 
 import os
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.impute import KNNImputer
@@ -79,6 +81,44 @@ def test_models_of_other_people_are_tuned_too(gappy):
     neighbors = tune(KNNImputer(), gappy, n_trials=4, space={"n_neighbors": (1, 10)}, random_state=0)
     assert isinstance(neighbors.best_params_["n_neighbors"], int)
     assert set(neighbors.trials_["state"]) == {"complete"}
+
+
+@pytest.mark.filterwarnings("ignore:Skipping features without any observed values")
+@pytest.mark.parametrize("indicators", [False, True])
+def test_imputers_that_drop_empty_columns_are_refused(indicators, gappy):
+    gappy[:, [2, 5]] = np.nan
+    options = {"n_trials": 2, "space": {"n_neighbors": (1, 10)}, "random_state": 0}
+    with pytest.raises(TuningError, match=r"KNNImputer returned .* 2 columns have no entry \(2, 5\).*drop them first"):
+        tune(KNNImputer(add_indicator=indicators), gappy, **options)
+    kept = tune(KNNImputer(add_indicator=indicators, keep_empty_features=True), gappy, **options)
+    full = np.delete(gappy, [2, 5], axis=1)
+    assert set(kept.trials_["state"]) == {"complete"}
+    assert 0 < kept.best_score_ < 2 * np.nanstd(full)
+
+
+def test_columns_that_an_imputer_appends_are_left_aside(gappy):
+    options = {"n_trials": 3, "space": {"n_neighbors": (1, 10)}, "random_state": 0}
+    plain, marked = (tune(KNNImputer(add_indicator=added), gappy, **options) for added in (False, True))
+    assert plain.best_score_ == marked.best_score_
+
+
+def test_empty_columns_are_named_where_they_have_names(gappy):
+    frame = pd.DataFrame(gappy, columns=[f"station {number}" for number in range(18)])
+    frame["station 3"] = np.nan
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Skipping features")
+        with pytest.raises(TuningError, match=r"1 column has no entry \('station 3'\).*drop it first"):
+            tune(KNNImputer(), frame, n_trials=1, space={"n_neighbors": (1, 10)}, random_state=0)
+
+
+class FirstRows(ColumnMeans):
+    def reconstruct(self):
+        return np.zeros((5, self.shape_[1]))
+
+
+def test_tables_of_another_shape_are_refused(gappy):
+    with pytest.raises(TuningError, match=r"FirstRows returned a table of 5 x 18 for one of 24 x 18.*keeps every row"):
+        tune(FirstRows(), gappy, n_trials=1, space={"shrinkage": (0.0, 1.0)}, random_state=0)
 
 
 def test_two_workers_fit_the_same_settings(gappy):

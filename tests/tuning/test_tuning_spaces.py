@@ -143,6 +143,7 @@ def test_spaces_that_make_no_sense_are_refused(space, message):
         ({"n_workers": 0}, "n_workers"),
         ({"timeout": -1}, "timeout must not be negative"),
         ({"random_state": "seed"}, "random_state"),
+        ({"callback": 3}, "callback must be a function of one argument, .* but is 3"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):

@@ -49,7 +49,8 @@ class Reading:
         tuple[str, str, str] | None,
         _option(
             "--long",
-            help="A long table, as ratings are: its columns with row, column and value, by name or position from 0.",
+            help="A long table, as ratings are: its columns with row, column and value, by name or position from 0. "
+            "Numbers, dates and numbered names are put in order; others stand as they first appear.",
             metavar="ROW COLUMN VALUE",
         ),
     ] = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
@@ -37,7 +39,7 @@ def clustering_accuracy(labels: ArrayLike, clusters: ArrayLike) -> float:
     Raises
     ------
     InvalidDataError
-        If the arrays are empty, not of one dimension, of different length, or contain NaN or None.
+        If the arrays are empty, not of one dimension, of different length, or contain NaN, None or masked entries.
 
     Examples
     --------
@@ -72,7 +74,7 @@ def normalized_mutual_information(labels: ArrayLike, clusters: ArrayLike) -> flo
     Raises
     ------
     InvalidDataError
-        If the arrays are empty, not of one dimension, of different length, or contain NaN or None.
+        If the arrays are empty, not of one dimension, of different length, or contain NaN, None or masked entries.
 
     Examples
     --------
@@ -102,6 +104,7 @@ def _contingency(labels: ArrayLike, clusters: ArrayLike) -> IntArray:
 
 
 def _as_groups(values: ArrayLike, name: str) -> Array:
+    """A number or a string for each group; what is equal in Python is one."""
     import pandas as pd
 
     groups = np.asarray(values)
@@ -110,13 +113,20 @@ def _as_groups(values: ArrayLike, name: str) -> Array:
         raise InvalidDataError(f"{name} is {shape}. Pass an array of one dimension with at least one sample.")
     if groups.dtype.kind not in "biufUSO":
         raise InvalidDataError(f"{name} holds {groups.dtype} values. Pass integers, strings or booleans.")
-    # Beside strings numpy makes strings of None and NaN, so that they are looked for before.
-    n_missing = np.count_nonzero(pd.isna(np.asarray(values, dtype=object)))
+    # In a list with strings numpy makes strings of numbers, None and NaN, so that the items themselves are looked at.
+    items = np.asarray(values, dtype=object)
+    n_missing = np.count_nonzero(pd.isna(items) | np.ma.getmask(values))
     if n_missing:
         raise InvalidDataError(
-            f"{n_missing:,} of {groups.size:,} entries of {name} are NaN or None. Leave these samples out."
+            f"{n_missing:,} of {groups.size:,} entries of {name} are NaN or None, or masked. Leave these samples out."
         )
-    return groups.astype(str) if groups.dtype == object else groups
+    if groups.dtype != object and hasattr(values, "dtype"):
+        return groups
+    numbers: dict[Any, int] = {}
+    try:
+        return np.array([numbers.setdefault(item, len(numbers)) for item in items.tolist()])
+    except TypeError as error:
+        raise InvalidDataError(f"{name} holds more than plain values ({error}). Pass integers or strings.") from error
 
 
 def _entropy(shares: Array) -> float:

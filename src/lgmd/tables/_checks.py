@@ -14,7 +14,7 @@ from lgmd.exceptions import TableError
 from lgmd.tables._names import check_names
 from lgmd.tables.table import Table
 
-__all__ = ["check_table", "exact_floats"]
+__all__ = ["check_table", "exact_floats", "mark_gaps", "without_stored_gaps"]
 
 
 def exact_floats(values: Array, what: str) -> FloatArray:
@@ -56,16 +56,15 @@ def exact_floats(values: Array, what: str) -> FloatArray:
     return floats
 
 
-def check_table(table: Table, path: Path, missing: tuple[float, ...]) -> Table:
+def check_table(table: Table, path: Path) -> None:
     """
-    The table with numbers that mark gaps as gaps.
+    Refuse what is no table to learn from.
 
     Raises
     ------
     TableError
         If it is too small, has infinite values, no observed ones, or names that are empty or repeated.
     """
-    table = _mark_gaps(table, missing)
     n, p = table.shape
     if min(n, p) < 2:
         few = f"{n:,} row{'s' if n != 1 else ''} and {p:,} column{'s' if p != 1 else ''} of numbers"
@@ -81,25 +80,36 @@ def check_table(table: Table, path: Path, missing: tuple[float, ...]) -> Table:
         )
     check_names(table.row_names, "row", path)
     check_names(table.column_names, "column", path)
-    return table
 
 
-def _mark_gaps(table: Table, missing: tuple[float, ...]) -> Table:
+def mark_gaps(table: Table, missing: tuple[float, ...]) -> Table:
+    """The table with NaN for the numbers that mark gaps; a sparse one stores it."""
+    values = table.values
+    numbers = values.data if table.is_sparse else values
+    gaps = np.isin(numbers, missing) if missing else np.False_
+    if not gaps.any():
+        return table
+    marked = np.where(gaps, numbers.dtype.type(np.nan), numbers)
     if table.is_sparse:
-        values = table.values
-        gaps = np.isnan(values.data) | np.isin(values.data, missing)
-        if not gaps.any():
-            return table
-        entries = values.tocoo()
-        kept: Any = scipy.sparse.coo_array(
-            (entries.data[~gaps], tuple(index[~gaps] for index in entries.coords)), shape=values.shape
-        )
-        return replace(table, values=kept.tocsr() if values.format == "csr" else kept)
-    if missing:
-        gaps = np.isin(table.values, missing)
-        if gaps.any():
-            return replace(table, values=np.where(gaps, table.values.dtype.type(np.nan), table.values))
-    return table
+        values = values.copy()
+        values.data = marked
+        marked = values
+    return replace(table, values=marked)
+
+
+def without_stored_gaps(table: Table) -> Table:
+    """The table, of whose entries, if it is sparse, only those are stored that are no gaps."""
+    if not table.is_sparse:
+        return table
+    values = table.values
+    seen = ~np.isnan(values.data)
+    if seen.all():
+        return table
+    entries = values.tocoo()
+    kept: Any = scipy.sparse.coo_array(
+        (entries.data[seen], tuple(index[seen] for index in entries.coords)), shape=values.shape
+    )
+    return replace(table, values=kept.tocsr() if values.format == "csr" else kept)
 
 
 def _refuse_infinite(table: Table, path: Path) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from lgmd._typing import FloatArray, IntArray
+from lgmd._typing import Array, FloatArray, IntArray
 from lgmd.exceptions import TableError
-from lgmd.tables._names import as_names, listed, nearest
+from lgmd.tables._names import listed, nearest
+from lgmd.tables._order import natural_order
 from lgmd.tables.table import Form, Table
 
 __all__ = ["Entries", "find_columns", "long_table"]
@@ -79,7 +80,10 @@ def find_columns(
 
 def long_table(entries: Entries, form: Form, path: Path) -> Table:
     """
-    Sparse table of the entries, in their order; an entry without a value is a gap whose names stay.
+    Sparse table of the entries, in their order; an entry without a value is stored as NaN.
+
+    Rows and columns stand in the natural order of their names, so that what follows each other does so in the table,
+    whichever station lacks which days; where there is none, as the names are given.
 
     Raises
     ------
@@ -96,9 +100,21 @@ def long_table(entries: Entries, form: Form, path: Path) -> Table:
             raise TableError(f"{path}: entry {entry:,} has no {kind} name. Name it, or remove the entry.")
     shape = (len(entries.row_names), len(entries.column_names))
     _refuse_duplicates(entries, shape, path)
-    seen = ~np.isnan(entries.values)
-    values = scipy.sparse.coo_array((entries.values[seen], (entries.rows[seen], entries.columns[seen])), shape=shape)
-    return Table(values, as_names(entries.row_names), as_names(entries.column_names), None, path, form)
+    row_names, rows = _ordered(entries.row_names, entries.rows)
+    column_names, columns = _ordered(entries.column_names, entries.columns)
+    values = scipy.sparse.coo_array((entries.values, (rows, columns)), shape=shape)
+    return Table(values, row_names, column_names, None, path, form)
+
+
+def _ordered(names: Sequence[Any], places: IntArray) -> tuple[Array, IntArray]:
+    """Names in their natural order, and the places of the entries among them."""
+    texts = list(map(str, names))
+    order = natural_order(texts)
+    if order is None:
+        return np.array(texts, dtype=str), places
+    ranks = np.empty(len(order), dtype=places.dtype)
+    ranks[order] = np.arange(len(order))
+    return np.array(texts, dtype=str)[order], ranks[places]
 
 
 def _refuse_duplicates(entries: Entries, shape: tuple[int, int], path: Path) -> None:

@@ -125,6 +125,8 @@ def _read_long(found: Any, options: Options) -> Table:
                 f"{options.path}: column {header[position]!r} holds {column.type} values. Rows and columns are "
                 "named by text or integers."
             )
+        if pa.types.is_dictionary(column.type) and not column.type.ordered:  # in whatever order the writer had them
+            column = column.cast(column.type.value_type)
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode(null_encoding="encode")
         labels.append(column.unify_dictionaries().combine_chunks())

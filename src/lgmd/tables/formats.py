@@ -59,9 +59,15 @@ _PACKAGES = {
 }
 
 
-def format_of(path: Path) -> str:
+def format_of(path: Path, *, to_write: bool = False) -> str:
     """
     Format of a file by the ending of its name.
+
+    Parameters
+    ----------
+    path : Path
+    to_write : bool, default=False
+        Whether the file is still to be written, so that its name is free to choose.
 
     Raises
     ------
@@ -75,9 +81,12 @@ def format_of(path: Path) -> str:
         what = f"has the ending {shown!r}, which is not one of a table" if shown else "has no ending"
         known = ", ".join(ENDINGS)
         instead = _INSTEAD.get(ending, "Rename the file, or say what it is with format=.")
+        if to_write:
+            instead = "Give the file that is to be written one of these endings."
         raise TableError(f"{path} {what}. Known are {known} (text and .mtx also with .gz). {instead}")
     if is_compressed(path) and found not in COMPRESSIBLE:
-        raise TableError(f"{path}: only text and .mtx files may be compressed with gzip. Unpack it first.")
+        do = "Leave .gz out" if to_write else "Unpack it first"
+        raise TableError(f"{path}: only text and .mtx files may be compressed with gzip. {do}.")
     return found
 
 

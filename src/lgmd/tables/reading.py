@@ -11,7 +11,7 @@ from typing import Any
 from lgmd._validation import check_choice
 from lgmd.exceptions import InvalidParameterError, TableError
 from lgmd.tables._cells import NUMBER
-from lgmd.tables._checks import check_table
+from lgmd.tables._checks import check_table, mark_gaps, without_stored_gaps
 from lgmd.tables._layout import Choice
 from lgmd.tables._names import nearest
 from lgmd.tables._options import Options
@@ -71,13 +71,15 @@ def read_table(
         tab and bar (and in ``.txt`` white space) under which most cells are numbers.
     zeros : bool, default=False
         Whether what a sparse file or a long table leaves out is zero, as in counts, rather than a gap. The table is
-        then a dense one.
+        then a dense one, with gaps where the file has them in so many words: NaN, or a marker of `missing`.
     transpose, log1p, scale : bool, default=False
         Swap rows and columns, then take ``log(1 + value)``, then bring columns to mean 0 and standard deviation 1.
         :func:`undo` is the way back.
     long : sequence of three str or int, optional
         Read a long table: the columns with row names, column names and values, by name or by position from 0. Each
-        pair may stand once; other columns are left aside.
+        pair may stand once; other columns are left aside. Where all names of a side are numbers, ISO dates or
+        timestamps, or end in numbers behind one common prefix ("day 1", "day 2"), they stand in this order; others in
+        that of their first appearance, and ordered categories of Parquet in their own.
     encoding : str, optional
         Of text; UTF-8 unless given.
 
@@ -114,13 +116,16 @@ def read_table(
     except OSError as error:
         raise _unreadable(path, error) from error
     numbers = tuple(float(text) for text in options.missing if NUMBER.fullmatch(text.strip()))
-    table = check_table(table, path, numbers)
+    marked = mark_gaps(table, numbers)
+    table = without_stored_gaps(marked)
+    check_table(table, path)
     if zeros and table.is_sparse:
-        table = _with_zeros(table, path)
+        table = _with_zeros(marked, path)
     return transform(table, transpose=transpose, log1p=log1p, scale=scale)
 
 
 def _with_zeros(table: Table, path: Path) -> Table:
+    """Zeros for what is not stored; a gap that is stays one."""
     n, p = table.shape
     size = n * p * table.values.dtype.itemsize
     if size > _MOST_DENSE:

@@ -61,7 +61,7 @@ def check_writable(path: str | os.PathLike[str], force: bool = False) -> str:
         `force` is not set, or the format needs a package that is not installed.
     """
     path = Path(path)
-    format = format_of(path)
+    format = format_of(path, to_write=True)
     folder = path.parent
     if path.is_dir():
         raise TableError(f"{path} is a folder. Name a file inside it.")

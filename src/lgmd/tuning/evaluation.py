@@ -14,8 +14,8 @@ import numpy as np
 
 from lgmd._typing import FloatArray
 from lgmd.estimators.gpca import GPCA
-from lgmd.exceptions import ConvergenceWarning, DivergenceError, InvalidParameterError
-from lgmd.observed import HeldOut
+from lgmd.exceptions import ConvergenceWarning, DivergenceError, InvalidDataError, InvalidParameterError
+from lgmd.observed import as_observed
 from lgmd.tuning.parameters import with_parameters
 from lgmd.tuning.pruning import Bar, GivenUpError, watch
 from lgmd.tuning.splits import Split
@@ -129,11 +129,11 @@ def _fit_and_score(model: Any, split: Split, bar: Bar | None) -> float:
         if _predicts_entries(model) or hasattr(model, "reconstruct"):
             model.fit(split.training, **options)
             _pass_interruption_on(model)
-            predicted = _predictions(model, held_out)
+            predicted = _predictions(model, split)
         else:
             filled = model.fit_transform(split.training)
             _pass_interruption_on(getattr(model, "estimator_", model))
-            predicted = _entries_of(filled, held_out)
+            predicted = _entries_of(filled, split, model)
     return root_mean_square(predicted - held_out.values)
 
 
@@ -143,14 +143,47 @@ def _pass_interruption_on(model: Any) -> None:
         raise KeyboardInterrupt
 
 
-def _predictions(model: Any, held_out: HeldOut) -> FloatArray:
+def _predictions(model: Any, split: Split) -> FloatArray:
     if _predicts_entries(model):
-        return np.asarray(model.predict(held_out.rows, held_out.columns), dtype=np.float64)
-    return _entries_of(model.reconstruct(), held_out)
+        return np.asarray(model.predict(split.held_out.rows, split.held_out.columns), dtype=np.float64)
+    return _entries_of(model.reconstruct(), split, model)
 
 
-def _entries_of(table: Any, held_out: HeldOut) -> FloatArray:
-    return np.asarray(table, dtype=np.float64)[held_out.rows, held_out.columns]
+def _entries_of(table: Any, split: Split, model: Any) -> FloatArray:
+    """Held-out entries of a table that a model returned, which may have columns of its own behind those of ours."""
+    found = np.asarray(table, dtype=np.float64)
+    n, p = split.training.shape
+    fits = found.ndim == 2 and found.shape[0] == n and found.shape[1] >= p
+    if not fits or (found.shape[1] > p and _drops_empty_columns(model, split)):
+        raise InvalidDataError(_other_shape(found, split, type(model).__name__))
+    return found[split.held_out.rows, split.held_out.columns]
+
+
+def _drops_empty_columns(model: Any, split: Split) -> bool:
+    """Whether scikit-learn's imputers inside the model drop columns, in whose place others may have been appended."""
+    keeps = [value for name, value in model.get_params().items() if name.endswith("keep_empty_features")]
+    return not all(keeps) and bool(_empty_columns(split))
+
+
+def _empty_columns(split: Split) -> list[str]:
+    data = as_observed(split.training, allow_empty_rows=True, allow_empty_columns=True)
+    empty = np.flatnonzero(data.T.row_counts == 0)
+    return [str(column) if data.column_names is None else repr(str(data.column_names[column])) for column in empty]
+
+
+def _other_shape(found: FloatArray, split: Split, name: str) -> str:
+    n, p = split.training.shape
+    shape = " x ".join(f"{length:,}" for length in found.shape) or "a single number"
+    text = f"{name} returned a table of {shape} for one of {n:,} x {p:,}, so that its entries have no known places."
+    empty = _empty_columns(split)
+    if not empty:
+        return f"{text} Tune a model that keeps every row and column."
+    few = ", ".join(empty[:5]) + (", ..." if len(empty) > 5 else "")
+    return (
+        f"{text} {len(empty):,} column{'s have' if len(empty) > 1 else ' has'} no entry ({few}), and imputers of "
+        f"scikit-learn drop such columns: drop {'them' if len(empty) > 1 else 'it'} first, or set "
+        "keep_empty_features=True."
+    )
 
 
 def root_mean_square(residuals: FloatArray) -> float:

@@ -130,6 +130,10 @@ def tune(
     check_estimator(estimator)
     estimator = spelled_out(estimator)
     _check_settings(n_trials, held_out, n_splits, timeout, n_workers, random_state)
+    if callback is not None and not callable(callback):
+        raise InvalidParameterError(
+            f"callback must be a function of one argument, the trial that has ended, or None, but is {callback!r}."
+        )
     allow_empty = _allows_empty(estimator)
     data = as_observed(Y, allow_empty_rows=allow_empty, allow_empty_columns=allow_empty)
     searched = as_space(space, estimator, data)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from lgmd._typing import IntArray
 from lgmd.datasets.containers import SparseRatings
 from lgmd.datasets.readers._files import PathLike, malformed, open_text
 from lgmd.exceptions import InvalidDataError, MissingDataError
@@ -49,11 +50,13 @@ def read_movielens(path: PathLike) -> SparseRatings:
     MissingDataError
         If the file is not there, or the folder has none of the three.
     InvalidDataError
-        If a line does not fit the form, with its number; if a user rates a film twice.
+        If a line does not fit the form, with its number; if the file ends inside the last time; if a user rates a film
+        twice.
     """
     path = _locate(Path(path))
     form = _recognise(path)
     columns = _read_columns(path, form)
+    _refuse_cut(path, columns["timestamp"])
     user_ids, rows = np.unique(columns["user"], return_inverse=True)
     item_ids, places = np.unique(columns["item"], return_inverse=True)
     pairs = np.sort(rows.astype(np.int64) * len(item_ids) + places)
@@ -134,6 +137,20 @@ def _first_fault(path: Path, form: _Form) -> InvalidDataError:
                 found = f"found {line[:60].decode('utf-8', 'replace')!r}"
                 return malformed(path, number, found, "user, film, rating and time were expected")
     return InvalidDataError(f"{path} is no table of ratings, though each line has four numbers.")
+
+
+def _refuse_cut(path: Path, times: IntArray) -> None:
+    """A file that ends within the last number still has four in every line; that of a time is too small then."""
+    before, last = times[:-1], times[-1]
+    if not len(before) or last >= before.min() or len(str(last)) >= len(str(before.max())):
+        return
+    number, line = 0, b""
+    with open_text(path) as file:
+        for number, line in enumerate(file, start=1):  # noqa: B007 - the last one is wanted
+            pass
+    if not line.endswith((b"\n", b"\r")):
+        found = f"the file ends with {line[-60:].decode('utf-8', 'replace')!r}"
+        raise malformed(path, number, found, "a whole time and a line break were expected; it is truncated")
 
 
 def _fits(line: bytes, form: _Form) -> bool:
