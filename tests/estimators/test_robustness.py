@@ -359,6 +359,32 @@ def test_error_bars_of_a_constant_table_are_small_beside_it(inference, size):
     np.testing.assert_allclose(model.reconstruct(), size, rtol=1e-3)
 
 
+@pytest.mark.parametrize("with_gaps", [False, True], ids=["complete", "gaps"])
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize(("dtype", "offset"), [(np.float32, 3e6), (np.float32, 1e8), (np.float64, 1e15)])
+def test_error_bars_beside_a_large_offset_are_no_larger_than_scatter_and_rounding(dtype, offset, inference, with_gaps):
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((30, 3)) @ rng.standard_normal((3, 20)) + 0.3 * rng.standard_normal((30, 20))
+    scatter, rounding = table.std(), offset * np.finfo(dtype).eps
+    table = (table + offset).astype(dtype)
+    if with_gaps:
+        table[rng.random(table.shape) < 0.3] = np.nan
+    model = LGMD(5, inference=inference).fit(table)
+    assert model.noise_std_ < 1.2 * (scatter + rounding)
+    assert np.nanmax(np.abs(model.reconstruct() - table)) < 5 * (scatter + rounding)
+    if inference == "variational":
+        assert np.max(model.reconstruct(return_std=True)[1]) < 2 * (scatter + rounding)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [3.7e-12, 3.7, 3.7e8])
+def test_error_bars_of_a_constant_table_are_its_last_digit(dtype, size):
+    model = LGMD(2).fit(np.full((6, 5), size, dtype))
+    digit = size * np.finfo(dtype).eps
+    np.testing.assert_allclose(model.reconstruct(), size, rtol=2 * np.finfo(dtype).eps)
+    assert np.max(model.reconstruct(return_std=True)[1]) < 3 * digit
+
+
 def test_columns_of_equal_name_are_refused():
     table = pd.DataFrame(np.arange(15.0).reshape(5, 3), columns=list("aba"))
     with pytest.raises(InvalidDataError, match=r"More than one column has the name 'a'\. Rename them"):
