@@ -385,6 +385,42 @@ def test_error_bars_of_a_constant_table_are_its_last_digit(dtype, size):
     assert np.max(model.reconstruct(return_std=True)[1]) < 3 * digit
 
 
+def of_low_rank(rng, noise=0.3):
+    return rng.standard_normal((80, 3)) @ rng.standard_normal((3, 40)) + noise * rng.standard_normal((80, 40))
+
+
+def with_gaps(table, rng):
+    return np.where(rng.random(table.shape) < 0.3, np.nan, table)
+
+
+@pytest.mark.parametrize("noise", ["homoscedastic", "samples", "features"])
+def test_students_likelihood_says_where_equal_entries_leave_no_noise(noise):
+    rng = np.random.default_rng(0)
+    rates = np.exp(0.7 * rng.standard_normal((80, 2)) @ rng.standard_normal((2, 40)) - 1.3)
+    counts = rng.poisson(0.7 * rates).astype(float)
+    assert np.mean(counts == 0) > 0.6
+    table = with_gaps(counts, rng)
+    with pytest.warns(
+        ConvergenceWarning, match=r"the noise fell to .* and \d+% of the entries are .* Use likelihood=\"gaussian\""
+    ) as caught:
+        LGMD(5, likelihood="student", noise=noise).fit(table)
+    assert caught[0].filename == __file__
+    LGMD(5, noise=noise).fit(table)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("gaps", [False, True], ids=["complete", "gaps"])
+def test_students_likelihood_is_silent_where_it_belongs(share, gaps):
+    rng = np.random.default_rng(0)
+    table = of_low_rank(rng)
+    table += 10 * rng.standard_normal(table.shape) * (rng.random(table.shape) < share)
+    LGMD(5, likelihood="student").fit(with_gaps(table, rng) if gaps else table)
+
+
+def test_students_likelihood_is_silent_where_there_is_no_noise_and_no_error():
+    LGMD(5, likelihood="student").fit(of_low_rank(np.random.default_rng(0), noise=0))
+
+
 def test_columns_of_equal_name_are_refused():
     table = pd.DataFrame(np.arange(15.0).reshape(5, 3), columns=list("aba"))
     with pytest.raises(InvalidDataError, match=r"More than one column has the name 'a'\. Rename them"):

@@ -271,6 +271,14 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
         message = solution.status.message(type(self).__name__, history, self.tol, solution.graph_updates_left, measure)
         if message:
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        doubt = problem.noise.doubt(state.noise) if isinstance(problem, VariationalInference) else ""
+        if doubt:
+            warnings.warn(
+                f'Error bars of {type(self).__name__} with likelihood="student" may be too narrow: {doubt} Use '
+                'likelihood="gaussian" unless they are errors.',
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
     def _keep_estimate(self, data: Observed, state: MapState, scale: float) -> None:
         choice = select_update(self.update, data)
