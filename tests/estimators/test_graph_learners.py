@@ -25,6 +25,7 @@ from lgmd.graphs import (
     candidates,
 )
 from lgmd.graphs import summary as graph_summary
+from lgmd.linalg.cholesky import factorize
 
 SHAPE = (30, 20)
 
@@ -86,6 +87,20 @@ def test_graphs_are_sparse_symmetric_and_positive_definite(name, inference, with
         assert np.all(np.isfinite(dense))
         np.testing.assert_allclose(dense, dense.T, atol=1e-12 * np.abs(dense).max())
         assert np.linalg.eigvalsh(dense)[0] > 0
+
+
+@both_inferences
+@pytest.mark.parametrize("model", [LGMD(5, feature_graph="none"), LGMDPlus(5)], ids=["one side", "both sides"])
+def test_a_sparse_graph_of_rows_that_are_repeated_can_be_learned(model, inference):
+    repeated = np.repeat(np.random.default_rng(0).standard_normal((8, 12)), 5, axis=0)
+    learner = LaplacianGraph(sparse=True)
+    model = clone(model).set_params(inference=inference, sample_graph=learner)
+    if isinstance(model, LGMDPlus):
+        model.set_params(feature_graph=learner)
+    model.fit(repeated)
+    factorize(model.sample_graph_)
+    assert np.isfinite(model.sample_prior_variance_)
+    np.testing.assert_allclose(model.reconstruct(), np.repeat(model.reconstruct()[::5], 5, axis=0), atol=1e-2)
 
 
 @every_learner

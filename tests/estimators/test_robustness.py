@@ -359,6 +359,68 @@ def test_error_bars_of_a_constant_table_are_small_beside_it(inference, size):
     np.testing.assert_allclose(model.reconstruct(), size, rtol=1e-3)
 
 
+@pytest.mark.parametrize("with_gaps", [False, True], ids=["complete", "gaps"])
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize(("dtype", "offset"), [(np.float32, 3e6), (np.float32, 1e8), (np.float64, 1e15)])
+def test_error_bars_beside_a_large_offset_are_no_larger_than_scatter_and_rounding(dtype, offset, inference, with_gaps):
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((30, 3)) @ rng.standard_normal((3, 20)) + 0.3 * rng.standard_normal((30, 20))
+    scatter, rounding = table.std(), offset * np.finfo(dtype).eps
+    table = (table + offset).astype(dtype)
+    if with_gaps:
+        table[rng.random(table.shape) < 0.3] = np.nan
+    model = LGMD(5, inference=inference).fit(table)
+    assert model.noise_std_ < 1.2 * (scatter + rounding)
+    assert np.nanmax(np.abs(model.reconstruct() - table)) < 5 * (scatter + rounding)
+    if inference == "variational":
+        assert np.max(model.reconstruct(return_std=True)[1]) < 2 * (scatter + rounding)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [3.7e-12, 3.7, 3.7e8])
+def test_error_bars_of_a_constant_table_are_its_last_digit(dtype, size):
+    model = LGMD(2).fit(np.full((6, 5), size, dtype))
+    digit = size * np.finfo(dtype).eps
+    np.testing.assert_allclose(model.reconstruct(), size, rtol=2 * np.finfo(dtype).eps)
+    assert np.max(model.reconstruct(return_std=True)[1]) < 3 * digit
+
+
+def of_low_rank(rng, noise=0.3):
+    return rng.standard_normal((80, 3)) @ rng.standard_normal((3, 40)) + noise * rng.standard_normal((80, 40))
+
+
+def with_gaps(table, rng):
+    return np.where(rng.random(table.shape) < 0.3, np.nan, table)
+
+
+@pytest.mark.parametrize("noise", ["homoscedastic", "samples", "features"])
+def test_students_likelihood_says_where_equal_entries_leave_no_noise(noise):
+    rng = np.random.default_rng(0)
+    rates = np.exp(0.7 * rng.standard_normal((80, 2)) @ rng.standard_normal((2, 40)) - 1.3)
+    counts = rng.poisson(0.7 * rates).astype(float)
+    assert np.mean(counts == 0) > 0.6
+    table = with_gaps(counts, rng)
+    with pytest.warns(
+        ConvergenceWarning, match=r"the noise fell to .* and \d+% of the entries are .* Use likelihood=\"gaussian\""
+    ) as caught:
+        LGMD(5, likelihood="student", noise=noise).fit(table)
+    assert caught[0].filename == __file__
+    LGMD(5, noise=noise).fit(table)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("gaps", [False, True], ids=["complete", "gaps"])
+def test_students_likelihood_is_silent_where_it_belongs(share, gaps):
+    rng = np.random.default_rng(0)
+    table = of_low_rank(rng)
+    table += 10 * rng.standard_normal(table.shape) * (rng.random(table.shape) < share)
+    LGMD(5, likelihood="student").fit(with_gaps(table, rng) if gaps else table)
+
+
+def test_students_likelihood_is_silent_where_there_is_no_noise_and_no_error():
+    LGMD(5, likelihood="student").fit(of_low_rank(np.random.default_rng(0), noise=0))
+
+
 def test_columns_of_equal_name_are_refused():
     table = pd.DataFrame(np.arange(15.0).reshape(5, 3), columns=list("aba"))
     with pytest.raises(InvalidDataError, match=r"More than one column has the name 'a'\. Rename them"):

@@ -6,11 +6,13 @@ import cvxpy
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.optimize import brentq
 
 from lgmd.exceptions import ConvergenceWarning, InvalidGraphError, InvalidParameterError
 from lgmd.graphs import FactorMoments, GraphEstimate, KNNGraph, Side
 from lgmd.graphs import candidates as candidate_graphs
 from lgmd.graphs.nonnegative import LaplacianGraph, laplacian_precision
+from lgmd.linalg.cholesky import factorize
 from lgmd.observed import as_observed
 
 SIDE = Side("sample_graph", "rows")
@@ -344,6 +346,70 @@ def test_sparse_recovers_a_chain_from_many_samples(rng):
     rows, columns = np.nonzero(np.triu(estimate.precision.toarray(), 1))
     np.testing.assert_array_equal(rows, np.arange(n - 1))
     np.testing.assert_array_equal(columns, np.arange(1, n))
+
+
+def one_and_itself(excess):
+    return np.array([[1.0, 1.0 + excess], [1.0 + excess, 1.0]])
+
+
+@pytest.mark.parametrize("rho", [1e-12, 0.01, 0.1, 0.3])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    "S",
+    [
+        *(one_and_itself(excess) for excess in (0.0, 1e-9, -1e-8)),
+        np.kron(np.ones((2, 2)), problem("random", 5, np.random.default_rng(0))),
+        np.kron(problem("random", 6, np.random.default_rng(1)), np.ones((8, 8))),
+        np.ones((30, 30)),
+    ],
+    ids=["same", "beyond", "nearly", "twice", "eight times", "all the same"],
+)
+def test_nearly_equal_variables_get_a_bounded_weight_and_a_precision_that_can_be_factorised(S, sparse, rho):
+    estimate = laplacian_precision(S, rho, sparse=sparse)
+    T = estimate.precision.toarray()
+    assert estimate.converged
+    assert -T.min() <= 0.51e6  # the inverse of the smallest z
+    # Weights of 1e6 leave ten digits, of a sum over the nodes.
+    digits = 1e-9 * len(S)
+    assert estimate.logdet == pytest.approx(factorize(estimate.precision).logdet, abs=digits)
+    assert estimate.objective == pytest.approx(np.sum(S * T) - estimate.logdet + estimate.penalty, abs=digits)
+
+
+@pytest.mark.parametrize("rho", [0.01, 0.1, 0.3])
+def test_the_edge_of_two_equal_variables_is_where_its_docstring_says(rho):
+    estimate = laplacian_precision(np.ones((2, 2)), rho, sparse=True, tol=1e-10)
+    unit = 1 / (1 + rho)
+    # Slope in the weight, which the eigenvalue c + 2 w alone depends on; z is taken to be 2e-6.
+    weight = brentq(
+        lambda w: 2e-6 + 4 * rho * 0.55 * unit / (0.05 * unit + w) - 2 / (estimate.ridge + 2 * w), 1e3, 1e7, rtol=1e-12
+    )
+    # Reweighting stops where the objective, which is flat there, falls by no more than 2e-9.
+    assert -estimate.precision[0, 1] == pytest.approx(weight, rel=1e-4)
+    assert estimate.penalty == pytest.approx(
+        4 * rho * 0.55 * unit * np.log1p(weight / (0.05 * unit)) + 2e-6 * weight + 2 * rho * estimate.ridge, rel=1e-4
+    )
+
+
+def test_variables_that_can_be_told_apart_cost_nothing_more():
+    S = one_and_itself(-1.1e-6)
+    estimate = laplacian_precision(S, 0.1, sparse=True)
+    assert estimate.converged
+    assert estimate.objective == pytest.approx(concave_objective(S, 0.1, estimate), abs=1e-9)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("rho", [None, 1e-12])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_learner_makes_a_precision_of_repeated_rows_that_can_be_factorised(rng, sparse, rho, exact, monkeypatch):
+    X = np.repeat(rng.standard_normal((20, 6)), 4, axis=0)
+    if not exact:
+        monkeypatch.setattr("lgmd.graphs.nonnegative.EXACT_NODES", 10)
+    learner = LaplacianGraph(rho=rho, sparse=sparse, order=False)
+    estimate = GraphEstimate.identity(len(X))
+    for _ in range(2):
+        estimate = learner.learn(FactorMoments(X), estimate)
+    assert estimate.converged
+    assert factorize(estimate.precision).logdet == pytest.approx(estimate.logdet, abs=1e-6)
 
 
 @pytest.mark.parametrize("rho", [0, -0.1])

@@ -213,9 +213,11 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
         bulk = data.without_extremes(_EXTREME) if self.likelihood == "student" else data
         intercepts, mean_square = initial_intercepts(bulk, terms, self.intercept_penalty)
         second = float(np.sqrt(mean_square))
-        # A table that its means explain to the last digit has no scale but its own.
-        if second <= 10 * float(np.finfo(observed.dtype).eps) * largest / first:
-            second = largest / first or 1.0
+        # A table that its means explain to the last digits has no scale but its own; the least noise is then what
+        # rounding takes.
+        digit = float(np.finfo(observed.dtype).eps) * largest / first
+        if second <= 10 * digit:
+            second = digit / float(np.sqrt(_least_noise(observed.dtype))) or 1.0
         return data.divided(second), intercepts.scaled(1.0 / second), first * second
 
     def _problem(
@@ -223,9 +225,7 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
     ) -> Inference[Any]:
         terms = InterceptTerms.parse(self.intercept)
         if self.inference == "variational":
-            # Squares are sums of large terms that cancel; below this only their round-off would be left.
-            floor = 1e-9 if data.dtype == np.float64 else 1e-5
-            noise = NoiseModel(self.noise, self.likelihood, floor)
+            noise = NoiseModel(self.noise, self.likelihood, _least_noise(data.dtype))
             n, p = data.shape
             numbers = (n + p) * (n_components + 1) * (n_components + 2) // 2
             diagonal = self.covariance == "diagonal" or (
@@ -271,6 +271,14 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
         message = solution.status.message(type(self).__name__, history, self.tol, solution.graph_updates_left, measure)
         if message:
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        doubt = problem.noise.doubt(state.noise) if isinstance(problem, VariationalInference) else ""
+        if doubt:
+            warnings.warn(
+                f'Error bars of {type(self).__name__} with likelihood="student" may be too narrow: {doubt} Use '
+                'likelihood="gaussian" unless they are errors.',
+                ConvergenceWarning,
+                stacklevel=3,
+            )
 
     def _keep_estimate(self, data: Observed, state: MapState, scale: float) -> None:
         choice = select_update(self.update, data)
@@ -362,6 +370,11 @@ def _refuse_equal_names(table: Any) -> None:
         return
     name = columns[columns.duplicated()].tolist()[0]
     raise InvalidDataError(f"More than one column has the name {name!r}. Rename them, or drop all but one.")
+
+
+def _least_noise(dtype: np.dtype[np.floating]) -> float:
+    """Variance at unit scale below which only round-off would be left: squares are sums of large terms that cancel."""
+    return 1e-9 if dtype == np.float64 else 1e-5
 
 
 def most_components(n_components: int, data: Observed) -> int:

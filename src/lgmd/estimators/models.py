@@ -47,7 +47,8 @@ class LGMD(Factorization):
         learned (``posterior_.noise.prior``). Variational only.
     likelihood : {"gaussian", "student"}, default="gaussian"
         ``"student"`` lets outliers count little: a Student distribution whose degrees of freedom are learned, and a
-        share of gross errors besides. Variational only.
+        share of gross errors besides. Not for tables of which most entries are equal: all others then count as gross
+        errors. Variational only.
     prior : {"auto", "columns", "shared"}, default="auto"
         Whether each factor has a prior variance of its own, which finds the rank, or all factors of a side share one,
         as in the paper, which keeps weak columns alive where columns are alike. ``"auto"`` takes what foresees held-out

@@ -37,6 +37,10 @@ _ROWS_AT_ONCE = 50_000
 # Entries more than this many standard deviations off their means count less and less before anything else is known.
 _SUSPICIOUS = 4.0
 
+# Where no noise is left, this share of gross errors says that the other entries were fitted exactly because they are
+# equal. Errors of a table without any noise that are as many are possible too.
+_FEW_GROSS = 0.1
+
 
 @dataclass(frozen=True)
 class Noise:
@@ -201,6 +205,17 @@ class NoiseModel:
             prior, variances = self._of_rows(noise, squares, counts)
             noise = replace(noise, features=variances, prior=prior)
         return noise, float(np.sum(squares / noise.features))
+
+    def doubt(self, noise: Noise) -> str:
+        """What speaks against the Student likelihood once the noise is learned; empty where nothing does."""
+        share = noise.tails.gross_share
+        level = float(np.median(noise.samples) * np.median(noise.features))
+        if level > self.floor or share <= _FEW_GROSS:
+            return ""
+        return (
+            f"the noise fell to the smallest that there is, and {share:.0%} of the entries are taken for gross errors. "
+            "This happens where most entries are equal, such as the zeros of a table of counts."
+        )
 
     def for_new_observations(self, noise: Noise, data: Observed) -> Noise:
         """With what is not known of the variances of single rows or columns."""

@@ -42,6 +42,10 @@ __all__ = ["EXACT_NODES", "LaplacianEstimate", "LaplacianGraph", "laplacian_prec
 # and where it bends.
 _SAME_SLOPE, _BEND = 0.5, 0.05
 
+# Share of two variances below which the variance of their difference says no more than that they are nearly the same:
+# single precision does not tell such a correlation from one, and weights of its inverse leave digits for the ridge.
+_NEARLY_EQUAL = 1e-6
+
 # Reweighted problems; they fall by less and less, and the graph hardly changes after the first ten.
 _MOST_REWEIGHTINGS = 50
 
@@ -104,6 +108,10 @@ def laplacian_precision(
         penalty, a stronger one less, one that is about to appear eleven times as much. It is minimised by reweighting:
         from the plain solution on, each step solves the plain problem with the slopes of the present weights as
         penalties, and lowers the objective. That is a local minimum; the plain problem has one alone.
+
+        Its slope vanishes as a weight grows, so that nothing would bound the edge of two variables that are the same.
+        Where the slope does not hold it back, :math:`z_{ij} = S_{ii} + S_{jj} - 2 S_{ij}` is therefore taken to be no
+        smaller than :math:`10^{-6} (S_{ii} + S_{jj})`, as if no correlation were closer to one than that.
     candidates : None, adjacency or callable, default=None
         Edges that may exist; see :mod:`lgmd.graphs.candidates`.
     start : GraphEstimate, optional
@@ -116,7 +124,8 @@ def laplacian_precision(
     Returns
     -------
     LaplacianEstimate
-        ``objective`` is :math:`\mathrm{tr}(ST) - \ln|T|` plus ``penalty``, the one that was asked for.
+        ``objective`` is :math:`\mathrm{tr}(ST) - \ln|T|` plus ``penalty``, the one that was asked for and, for edges
+        between nearly equal variables, what their :math:`z_{ij}` is taken to be more than it is.
 
     Notes
     -----
@@ -137,24 +146,24 @@ def laplacian_precision(
     with blas_threads_worth(float(n) ** 3):
         dense = covariance if isinstance(covariance, np.ndarray) else covariance.toarray()
         units = Units(np.diag(dense))
-        problem = _problem_of(dense, units, candidates, rho)
+        problem = _problem_of(dense, units, candidates, rho, sparse)
         point = None if start is None else problem.point(_checked_start(start, n))
         fit = _solve_sparse if sparse else _solve
-        estimate = problem.estimate(*fit(problem, point, tol, max_iter), sparse=sparse)
+        estimate = problem.estimate(*fit(problem, point, tol, max_iter))
     return replace(
         units.restored(estimate), laplacian=estimate.laplacian / units.size, ridge=estimate.ridge / units.size
     )
 
 
-def _problem_of(dense: FloatArray, units: Units, candidates: Any, rho: float) -> _Problem:
+def _problem_of(dense: FloatArray, units: Units, candidates: Any, rho: float, sparse: bool) -> _Problem:
     n = len(dense)
     variances = np.diag(dense) / units.size
     rows, columns = _pairs(candidates, n)
     distances = effective_resistances(dense, rows, columns, units.size)
-    distances = _not_negative(distances, variances, rows, columns, units)
+    _refuse_negative(distances, variances, rows, columns, units)
     if candidates is None:  # with candidates, what stands elsewhere does not matter
         refuse_indefinite(dense)
-    return _Problem(n, rows, columns, distances, float(variances.sum()), units.penalty(rho))
+    return _Problem.of(rows, columns, distances, variances, units.penalty(rho), sparse)
 
 
 def _check_rho(rho: Any) -> None:
@@ -178,10 +187,10 @@ def _checked_start(start: Any, n: int) -> SparseGraph:
     return start.precision
 
 
-def _not_negative(
+def _refuse_negative(
     distances: FloatArray, variances: FloatArray, rows: IntArray, columns: IntArray, units: Units
-) -> FloatArray:
-    """Variances of differences; round-off below zero is taken away, more is an error."""
+) -> None:
+    """Raise where the variance of a difference is below zero by more than round-off."""
     if len(distances):
         worst = int(np.argmin(distances))
         if distances[worst] < -1e-8 * float(variances.max()):
@@ -189,18 +198,37 @@ def _not_negative(
                 f"S is not positive semidefinite: the variance of variable {rows[worst]} minus variable "
                 f"{columns[worst]} would be {distances[worst] * units.size:.6g}. Pass a covariance matrix."
             )
-    return np.maximum(distances, 0.0)
 
 
 class _Problem(NamedTuple):
-    """The data of one problem: costs of edges are ``distances + 4 rho``, that of the ridge is ``trace + n rho``."""
+    """The data of one problem: costs of edges are ``distances + surcharges`` and the slope of the penalty, ``4 rho`` of
+    the plain one; that of the ridge is ``trace + n rho``.
+    """
 
     n: int
     rows: IntArray
     columns: IntArray
     distances: FloatArray
+    surcharges: FloatArray
+    """What distances of nearly equal variables, which may be below zero by round-off, are taken to be more."""
     trace: float
     rho: float
+    sparse: bool
+
+    @classmethod
+    def of(
+        cls,
+        rows: IntArray,
+        columns: IntArray,
+        distances: FloatArray,
+        variances: FloatArray,
+        rho: float,
+        sparse: bool,
+    ) -> _Problem:
+        slope = 0.0 if sparse else 4.0 * rho  # where weights are largest
+        least = np.maximum(_NEARLY_EQUAL * (variances[rows] + variances[columns]) - slope, 0.0)
+        surcharges = np.maximum(least - distances, 0.0)
+        return cls(len(variances), rows, columns, distances, surcharges, float(variances.sum()), rho, sparse)
 
     @property
     def ridge_cost(self) -> float:
@@ -230,17 +258,21 @@ class _Problem(NamedTuple):
         smallest = 1e-6 * float(entries.diagonal().mean())
         return weights, max(ridge, smallest)
 
-    def slopes(self, weights: FloatArray) -> FloatArray:
-        """Slope of the concave penalty."""
-        return 4.0 * self.rho * (_SAME_SLOPE + _BEND) / (_BEND + weights / self.unit)
+    def plain_costs(self) -> FloatArray:
+        return self.distances + self.surcharges + 4.0 * self.rho
 
-    def penalty(self, weights: FloatArray, ridge: float, sparse: bool) -> float:
-        if sparse:
+    def costs(self, weights: FloatArray) -> FloatArray:
+        """Costs with the slopes that the concave penalty has at these weights."""
+        slopes = 4.0 * self.rho * (_SAME_SLOPE + _BEND) / (_BEND + weights / self.unit)
+        return self.distances + self.surcharges + slopes
+
+    def penalty(self, weights: FloatArray, ridge: float) -> float:
+        if self.sparse:
             shape = np.log1p(weights / (_BEND * self.unit)).sum()
             edges = 4.0 * self.rho * (_SAME_SLOPE + _BEND) * self.unit * float(shape)
         else:
             edges = 4.0 * self.rho * float(weights.sum())
-        return edges + self.n * self.rho * ridge
+        return edges + float(self.surcharges @ weights) + self.n * self.rho * ridge
 
     def estimate(
         self,
@@ -250,7 +282,6 @@ class _Problem(NamedTuple):
         gap: float,
         converged: bool,
         *,
-        sparse: bool,
         unit_scale: bool = False,
     ) -> LaplacianEstimate:
         edges = np.flatnonzero(weights > 0)
@@ -271,7 +302,7 @@ class _Problem(NamedTuple):
             logdet = log_determinant(precision).value
         laplacian.eliminate_zeros()
         fit = float(self.distances @ weights) + self.trace * ridge
-        penalty = self.penalty(weights, ridge, sparse)
+        penalty = self.penalty(weights, ridge)
         return LaplacianEstimate(
             precision,
             logdet,
@@ -289,19 +320,19 @@ _Fit = tuple[FloatArray, float, float | None, float, bool]
 
 def _solve(problem: _Problem, point: tuple[FloatArray, float] | None, tol: float, max_iter: int) -> _Fit:
     """The plain problem, with a warning where it was not solved."""
-    solution = _fit(problem, 4.0 * problem.rho, point, tol, max_iter)
+    solution = _fit(problem, problem.plain_costs(), point, tol, max_iter)
     _warn_unless_converged(solution, problem.n, tol, max_iter)
     return solution.weights, solution.ridge, solution.logdet, solution.gap, solution.converged
 
 
 def _solve_sparse(problem: _Problem, point: tuple[FloatArray, float] | None, tol: float, max_iter: int) -> _Fit:
     """Reweighting from the plain solution on until the objective stops falling."""
-    solution = _fit(problem, 4.0 * problem.rho, point, tol, max_iter)
+    solution = _fit(problem, problem.plain_costs(), point, tol, max_iter)
     objective = _sparse_objective(problem, solution)
     settled = False
     for _ in range(_MOST_REWEIGHTINGS):
         point = (solution.weights, solution.ridge)
-        following = _fit(problem, problem.slopes(solution.weights), point, tol, max_iter)
+        following = _fit(problem, problem.costs(solution.weights), point, tol, max_iter)
         lower = _sparse_objective(problem, following)
         settled = bool(objective - lower <= 10.0 * tol * problem.n)
         if lower <= objective:
@@ -321,7 +352,7 @@ def _solve_sparse(problem: _Problem, point: tuple[FloatArray, float] | None, tol
 
 def _fit(
     problem: _Problem,
-    penalties: FloatArray | float,
+    costs: FloatArray,
     point: tuple[FloatArray, float] | None,
     tol: float,
     max_iter: int,
@@ -330,7 +361,7 @@ def _fit(
         problem.n,
         problem.rows,
         problem.columns,
-        problem.distances + penalties,
+        costs,
         problem.ridge_cost,
         start=point,
         tol=tol,
@@ -340,7 +371,7 @@ def _fit(
 
 def _sparse_objective(problem: _Problem, solution: LaplacianSolution) -> float:
     fit = float(problem.distances @ solution.weights) + problem.trace * solution.ridge
-    return fit - solution.logdet + problem.penalty(solution.weights, solution.ridge, sparse=True)
+    return fit - solution.logdet + problem.penalty(solution.weights, solution.ridge)
 
 
 def _warn_unless_converged(solution: LaplacianSolution, n: int, tol: float, max_iter: int) -> None:
@@ -448,11 +479,11 @@ class LaplacianGraph(GraphLearner):
         problem = self._problem(moments)
         point = problem.point(previous.precision)
         if problem.n > EXACT_NODES:
-            found = _sample(problem, point, self.sparse)
+            found = _sample(problem, point)
         else:
             exact = _solve_sparse if self.sparse else _solve
             found = exact(problem, point, _LEARNING_TOL, _LEARNING_STEPS)
-        return problem.estimate(*found, sparse=self.sparse, unit_scale=True)
+        return problem.estimate(*found, unit_scale=True)
 
     def _problem(self, moments: FactorMoments) -> _Problem:
         n = len(moments.mean)
@@ -467,7 +498,8 @@ class LaplacianGraph(GraphLearner):
             pairs = nearest_pairs(vectors, min(self.n_neighbors, n - 1))
             correlations = moments.pair_correlations(*pairs)
         rows, columns = pairs
-        return _Problem(n, rows, columns, np.maximum(2.0 - 2.0 * correlations, 0.0), float(n), self._rho(moments))
+        distances = np.maximum(2.0 - 2.0 * correlations, 0.0)
+        return _Problem.of(rows, columns, distances, np.ones(n), self._rho(moments), self.sparse)
 
     def _rho(self, moments: FactorMoments) -> float:
         if self.rho is not None:
@@ -479,14 +511,14 @@ class LaplacianGraph(GraphLearner):
         return min(rho, _LARGEST_RHO)
 
 
-def _sample(problem: _Problem, point: tuple[FloatArray, float] | None, sparse: bool) -> _Fit:
+def _sample(problem: _Problem, point: tuple[FloatArray, float] | None) -> _Fit:
     solution = fit_laplacian_by_sampling(
         problem.n,
         problem.rows,
         problem.columns,
-        problem.distances + 4.0 * problem.rho,
+        problem.plain_costs(),
         problem.ridge_cost,
         start=point,
-        reweigh=(lambda weights: problem.distances + problem.slopes(weights)) if sparse else None,
+        reweigh=problem.costs if problem.sparse else None,
     )
     return solution.weights, solution.ridge, None, float("nan"), True
