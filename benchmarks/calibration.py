@@ -1,4 +1,4 @@
-"""Do the 90 % error bars hold 90 % of what was hidden? Netflix, synthetic families and thin tables, defaults only.
+"""Do the 90 % error bars hold 90 % of what was hidden? Netflix, synthetic families, thin and narrow tables, defaults.
 
 A bar is for a new observation, noise and all, so the synthetic tables are judged by their noisy values.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 
-from held_out import Verdict, average, data_file, fit_seconds, fresh, judge, percent, say
+from held_out import BAR, Verdict, average, data_file, fit_seconds, fresh, judge, percent, say
 from lgmd import LGMD, datasets
+from lgmd.metrics import rmse
 
 FAMILIES = ("chain", "blocks", "geometric")
 THIN = (0.5, 0.6, 0.7, 0.8)
@@ -17,6 +18,9 @@ THIN = (0.5, 0.6, 0.7, 0.8)
 # Shapes of tables whose columns differ in noise, from the first to the second standard deviation.
 UNEQUAL = ((60, 40), (300, 100))
 QUIETEST, LOUDEST = 0.05, 2.0
+
+# Complete tables with few rows or columns: shape, rank and standard deviation of the noise.
+NARROW = ((10, 1000, 2, 2.0), (300, 6, 1, 0.5), (5000, 6, 1, 0.5), (20_000, 8, 3, 0.5), (5, 20_000, 2, 0.3))
 
 
 def judge_netflix(ratings: np.ndarray, seed: int) -> Verdict:
@@ -68,8 +72,34 @@ def unequal_lines(n_repeats: int) -> list[str]:
     return lines
 
 
+def narrow_figures(n: int, p: int, rank: int, noise: float, seed: int) -> list[float]:
+    """Noise that was found, and errors, as shares of the noise; what bars hold of another table of the same truth."""
+    rng = np.random.default_rng(seed)
+    truth = rng.standard_normal((n, rank)) @ rng.standard_normal((rank, p))
+    noisy, replicate = (truth + noise * rng.standard_normal(truth.shape) for _ in range(2))
+    model = LGMD().fit(noisy)
+    mean, std = model.reconstruct(return_std=True)
+    inside = float(np.mean(np.abs(replicate - mean) < BAR * std))
+    return [model.noise_std_ / noise, rmse(truth, mean) / noise, inside, model.rank_]
+
+
+def narrow_lines(n_repeats: int) -> list[str]:
+    lines = [
+        "",
+        "| table | noise found / true | RMSE / noise | inside the 90 % bars | columns |",
+        "|---|---|---|---|---|",
+    ]
+    for n, p, rank, noise in NARROW:
+        found = np.array([narrow_figures(n, p, rank, noise, seed) for seed in fresh(n_repeats)])
+        level, error, inside, columns = found.mean(axis=0)
+        say(f"{n} x {p}: {found.round(3).tolist()}")
+        figures = f"{level:.2f} | {error:.3f} | {percent(inside, 1)} | {columns:.1f}"
+        lines.append(f"| {n:,} x {p:,}, rank {rank}, noise {noise} | {figures} |")
+    return lines
+
+
 def main(n_repeats: int = 5) -> list[str]:
-    """Measure and return the lines of two tables."""
+    """Measure and return the lines of three tables."""
     lines = ["| table | hidden | RMSE | inside the 90 % bars | fit |", "|---|---|---|---|---|"]
 
     def add(name: str, hidden: str, verdicts: list[Verdict]) -> None:
@@ -88,7 +118,7 @@ def main(n_repeats: int = 5) -> list[str]:
     for missing in THIN:
         verdicts = [judge_thin(missing, seed) for seed in fresh(n_repeats)]
         add("independent, 100 x 100, rank 20", percent(missing), verdicts)
-    return lines + unequal_lines(n_repeats)
+    return lines + unequal_lines(n_repeats) + narrow_lines(n_repeats)
 
 
 if __name__ == "__main__":
