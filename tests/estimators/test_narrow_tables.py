@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from lgmd import LGMD
 
@@ -31,6 +32,14 @@ def test_noise_is_not_taken_for_factors(shape, settings, transposed):
     error = np.sqrt(np.mean((model.reconstruct() - truth) ** 2))
     oracle = shape[3] * np.sqrt((shape[2] + 1) * (shape[0] + shape[1]) / (shape[0] * shape[1]))
     assert error < 1.2 * oracle
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "student"])
+def test_how_a_table_is_stored_changes_nothing(likelihood):
+    noisy, _, _ = tables(300, 6, 1, 0.5)
+    settings = {**NONE, "likelihood": likelihood}
+    models = [LGMD(**settings).fit(table) for table in (noisy, scipy.sparse.csr_array(noisy))]
+    np.testing.assert_allclose(models[0].reconstruct(), models[1].reconstruct(), atol=1e-8)
 
 
 def test_a_table_and_its_transpose_are_fitted_alike():

@@ -17,6 +17,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import scipy.sparse
 from sklearn.utils import check_random_state
 
 from lgmd._typing import FloatArray, RandomState
@@ -365,7 +366,8 @@ def _made(start: Start, starts: Starts) -> VariationalState:
 
 def _tamed(data: Observed, intercepts: Intercepts, weights: FloatArray) -> DenseObserved:
     """A complete table whose outliers are no further off than is common."""
-    residuals = np.asarray(data.residual_matrix(intercepts.rows, intercepts.column_offsets))
+    residuals = data.residual_matrix(intercepts.rows, intercepts.column_offsets)
+    residuals = residuals.toarray() if scipy.sparse.issparse(residuals) else residuals
     fitted = intercepts.rows[:, None] + intercepts.column_offsets
     return DenseObserved((fitted + residuals * weights.reshape(data.shape) ** 0.25).astype(data.dtype))
 
