@@ -23,7 +23,11 @@ def inside(model, replicate):
 
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("settings", [NONE, {}, {**NONE, "likelihood": "student"}], ids=["none", "default", "student"])
-@pytest.mark.parametrize("shape", [(10, 1000, 2, 2.0), (6, 300, 1, 0.5), (2000, 6, 1, 0.5), (1500, 8, 3, 0.5)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [(10, 1000, 2, 2.0), (10, 1000, 2, 2.0, 10), (6, 300, 1, 0.5), (2000, 6, 1, 0.5), (1500, 8, 3, 0.5)],
+    ids=str,
+)
 def test_noise_is_not_taken_for_factors(shape, settings, transposed):
     noisy, truth, replicate = (table.T if transposed else table for table in tables(*shape))
     model = LGMD(**settings).fit(noisy)

@@ -269,7 +269,7 @@ class Starter:
                 state = self._state(solution(name, problem.data, FIRST_NOISE))
                 return replace(state, shared=name == "shared")
             start, variance, weights = singular()
-            if self._is_narrow and (name == "shared" or (name == "bold" and weighed)):
+            if self._is_narrow and name != "cautious":
                 tame = problem.data if weights is None else _tamed(problem.data, self.intercepts, weights)
                 noise = solution(name, tame, FIRST_NOISE * variance).noise_variance
                 state = self._state(start._replace(noise_variance=noise), weights)
