@@ -182,14 +182,14 @@ def test_columns_that_had_died_do_not_live_on_noise(rng, monkeypatch, too_large)
 
 @pytest.mark.slow
 def test_columns_that_a_graph_saves_are_asked_for_again():
-    """Of 20 columns a fifth of the entries shows 14; joined by the graph it shows more, and errors fall by a third."""
+    """Of 20 columns 20 % of the entries show a few; joined by the graph they show more, and errors fall by a third."""
     data = datasets.make_matrix_normal(
-        100, 100, 20, sample_graph="chain", feature_graph="chain", noise=0.3, missing=0.8, random_state=0
+        100, 100, 20, sample_graph="chain", feature_graph="chain", noise=0.3, missing=0.8, random_state=1
     )
     plain = LGMD(20, sample_graph="none", feature_graph="none").fit(data.observed)
     model = LGMD(20, sample_graph=PriorGraph(chain(100)), feature_graph=PriorGraph(chain(100))).fit(data.observed)
-    assert plain.rank_ <= 15
-    assert model.rank_ > plain.rank_
+    assert plain.rank_ <= 12
+    assert model.rank_ > plain.rank_ + 2
     assert metrics.rmse(data.truth, model.reconstruct()) < 0.8 * metrics.rmse(data.truth, plain.reconstruct())
 
 

@@ -247,8 +247,7 @@ class Starter:
         """What they share is done once."""
         problem, graphs = self.problem, self.graphs
         arguments = (self.intercepts, problem.intercepts, problem.n_components)
-        weighed = problem.noise.by_entries
-        analytic = problem.data.is_complete and not self._has_edges and not weighed
+        analytic = problem.data.is_complete and not self._has_edges and not problem.noise.by_entries
 
         @cache
         def singular() -> tuple[VariationalStart, float, FloatArray | None]:
