@@ -14,7 +14,7 @@ from lgmd.exceptions import InvalidParameterError
 from lgmd.experiments import reproduce
 from lgmd.experiments.methods import principal_components
 from lgmd.experiments.paper_numbers import NOISE_LEVELS, SUBSPACE_ANGLES
-from lgmd.experiments.synthetic import METHODS, RANK, Synthetic, make_table
+from lgmd.experiments.synthetic import LGMD_WITHOUT_MEANS, METHODS, PMF_WITH_MEANS, RANK, Synthetic, make_table
 from lgmd.metrics import subspace_angle
 
 
@@ -40,7 +40,11 @@ def test_angles_of_pca_are_near_the_papers(measure, side):
 def test_every_method_is_measured(done):
     rows = done.results
     assert set(rows.loc[rows["task"] == "denoising", "method"]) == set(METHODS)
-    assert set(rows.loc[rows["task"] == "completion", "method"]) == set(METHODS[1:])
+    assert set(rows.loc[rows["task"] == "completion", "method"]) == {
+        *METHODS[1:],
+        PMF_WITH_MEANS,
+        LGMD_WITHOUT_MEANS,
+    }
     measured = rows[["E2", "E5", "E6", "E3 mean", "E7 10 %", "E8 30 %"]].to_numpy(dtype=float)
     assert np.isfinite(measured).all()
 
@@ -71,6 +75,8 @@ def test_the_page_shows_the_papers_numbers_beside_ours(done):
     page = done.page.read_text()
     assert "PCA, in the paper" in page
     assert "0.3018" in page
+    assert f"LGMD against {PMF_WITH_MEANS}" in page
+    assert f"{LGMD_WITHOUT_MEANS} against PMF" in page
     for picture in ("rmse_paper", "rmse_blocks", "correlations", "edges", "graphs"):
         assert (done.folder / f"{picture}.svg").stat().st_size > 1000
 

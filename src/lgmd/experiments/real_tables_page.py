@@ -9,7 +9,7 @@ from lgmd.experiments.base import Section
 from lgmd.experiments.figures import draw_curves, new_figure, save_figure
 from lgmd.experiments.methods import DEFAULTS, TUNED
 from lgmd.experiments.real_tables import METHODS, TASKS, RealTable
-from lgmd.experiments.summaries import mean_table, paired_table
+from lgmd.experiments.summaries import mean_table, pairs_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,15 +99,8 @@ def _task_sections(experiment: RealTable, task: str, rows: pd.DataFrame) -> list
 
 
 def _paired(rows: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
-    tables = []
-    for method in DEFAULTS:
-        table = paired_table(rows, "rmse", "level", method, TUNED, ["repetition"])
-        against = f"{method} against"
-        table.insert(0, "compared", [f"{against} {rival}" for rival in table.pop(against)])
-        tables.append(table)
-    return pd.concat(tables, ignore_index=True)
+    pairs = [(method, rival) for method in DEFAULTS for rival in TUNED]
+    return pairs_table(rows, "rmse", "level", pairs, ["repetition"])
 
 
 def _findings(rows: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["mean_and_error", "mean_table", "paired_table"]
+__all__ = ["mean_and_error", "mean_table", "paired_table", "pairs_table"]
 
 
 def mean_and_error(values: pd.Series) -> tuple[float, float]:
@@ -84,6 +84,21 @@ def paired_table(
             line[label] = f"{mean:+.1f}{spread} % ({int(wins.sum())} of {len(both)})" if len(both) else ""
         lines.append(line)
     return pd.DataFrame(lines)
+
+
+def pairs_table(
+    rows: pd.DataFrame, value: str, column: str, pairs: Sequence[tuple[str, str]], pair: Sequence[str]
+) -> pd.DataFrame:
+    """The same for several methods, each against a rival of its own; parameters as in :func:`paired_table`."""
+    import pandas as pd
+
+    tables = []
+    for method, rival in pairs:
+        table = paired_table(rows, value, column, method, [rival], pair)
+        against = f"{method} against"
+        table.insert(0, "compared", [f"{against} {each}" for each in table.pop(against)])
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
 
 
 def _cell(mean: float, error: float, digits: int, errors: bool) -> str:

@@ -15,11 +15,13 @@ from lgmd.experiments.base import Section
 from lgmd.experiments.figures import draw_curves, new_figure, save_figure
 from lgmd.experiments.methods import fit
 from lgmd.experiments.paper_numbers import NOISE_LEVELS, SUBSPACE_ANGLES
-from lgmd.experiments.summaries import mean_table, paired_table
+from lgmd.experiments.summaries import mean_table, paired_table, pairs_table
 from lgmd.experiments.synthetic import (
     COMPLETION_NOISE,
     EDGE_SHARES,
+    LGMD_WITHOUT_MEANS,
     METHODS,
+    PMF_WITH_MEANS,
     RANK,
     SEARCH_SEED,
     Synthetic,
@@ -149,8 +151,29 @@ def _family_sections(family: str, denoising: pd.DataFrame, completion: pd.DataFr
                 "Change of E1 from each method to LGMD with its defaults.",
                 paired_table(completion, "E1", "level", "LGMD", rivals, ["repetition"]),
             ),
+            *_means(completion, name),
         ]
     return sections
+
+
+def _means(completion: pd.DataFrame, where: str) -> tuple[Section, Section]:
+    """What it is worth to be told that a table has no means."""
+    return (
+        Section(
+            f"Completion, {where}: means",
+            "The tables have no means. PMF, dGRMD and the other methods by MAP are told so, as in the paper; LGMD with "
+            "its defaults learns a mean of every row and column, which is none. Here each of the two is also run the "
+            "other way.",
+            mean_table(completion, "E1", "level", ("PMF", LGMD_WITHOUT_MEANS, PMF_WITH_MEANS, "LGMD")),
+        ),
+        Section(
+            f"Completion, {where}: means, on the same tables",
+            "Change of E1 between methods that are told the same.",
+            pairs_table(
+                completion, "E1", "level", ((LGMD_WITHOUT_MEANS, "PMF"), ("LGMD", PMF_WITH_MEANS)), ["repetition"]
+            ),
+        ),
+    )
 
 
 def _correlations(denoising: pd.DataFrame, folder: Path) -> Section:
