@@ -24,6 +24,7 @@ import ratings
 import synthetic_gain
 import temperature
 import temperature_graphs
+import thin_tables
 import variational_iteration
 from lgmd.linalg.threads import available_threads
 
@@ -36,6 +37,7 @@ SECTIONS = {
     "ratings": ratings.main,
     "rank": rank.main,
     "synthetic_gain": synthetic_gain.main,
+    "thin_tables": thin_tables.main,
     "graph_gain": graph_gain.main,
     "graphical_lasso": graphical_lasso.main,
     "laplacian_solver": laplacian_solver.main,

@@ -21,8 +21,15 @@ def fits(table, n_components, **parameters):
     """A model for each prior."""
     return {
         prior: PMF(n_components, inference="variational", prior=prior, **parameters).fit(table)
-        for prior in ("auto", "columns", "shared")
+        for prior in ("auto", "columns", "shared", "falling")
     }
+
+
+def law_of(model):
+    variances = model.posterior_.samples.prior_variance
+    if np.ptp(variances) == 0:
+        return "shared"
+    return "falling" if np.allclose(variances * np.arange(1, len(variances) + 1), variances[0]) else "columns"
 
 
 def errors(models, truth):
@@ -120,16 +127,17 @@ def test_bars_get_what_a_factorised_posterior_lacks():
     truth = (rng.standard_normal((150, 40)) / np.arange(1, 41)) @ rng.standard_normal((40, 300))
     noisy = truth + 0.1 * truth.std() * rng.standard_normal(truth.shape)
     gaps = rng.random(truth.shape) > 0.3
-    model = PMF(20, inference="variational").fit(np.where(gaps, np.nan, noisy))
-    assert model.posterior_.noise.optimism == 0
-    rows, columns = np.nonzero(gaps)
-    mean, std = model.predict(rows, columns, return_std=True)
-    distance = np.abs(noisy[gaps] - mean)
-    assert 0.88 < np.mean(distance < 1.645 * std) < 0.92
-    # Without it they hold 85 %.
-    noise = model.posterior_.noise
-    without = np.sqrt(std**2 - model.noise_variance_ * noise.unexplained / noise.level)
-    assert np.mean(distance < 1.645 * without) < 0.87
+    # Without it they hold 85 % under a shared prior variance, and 87.5 % where variances fall.
+    for prior, most in (("shared", 0.87), ("auto", 0.88)):
+        model = PMF(20, inference="variational", prior=prior).fit(np.where(gaps, np.nan, noisy))
+        assert model.posterior_.noise.optimism == 0
+        rows, columns = np.nonzero(gaps)
+        mean, std = model.predict(rows, columns, return_std=True)
+        distance = np.abs(noisy[gaps] - mean)
+        assert 0.88 < np.mean(distance < 1.645 * std) < 0.92
+        noise = model.posterior_.noise
+        without = np.sqrt(std**2 - model.noise_variance_ * noise.unexplained / noise.level)
+        assert np.mean(distance < 1.645 * without) < most
 
 
 @pytest.mark.parametrize(
@@ -179,13 +187,14 @@ def test_few_columns_among_many_have_a_prior_variance_each():
 @pytest.mark.parametrize("parameters", [{}, {"likelihood": "student"}, {"noise": "features"}], ids=str)
 @pytest.mark.parametrize("missing", [0.0, 0.5])
 @pytest.mark.parametrize("rank", [2, 8])
-def test_the_choice_is_one_of_the_two(rank, missing, parameters):
+def test_the_choice_is_one_of_the_three(rank, missing, parameters):
     _, table = low_rank(rank, 3, missing, 40, 30)
     models = fits(table, 12, max_iter=400, **parameters)
     found = {prior: model.reconstruct() for prior, model in models.items()}
     assert not np.array_equal(found["columns"], found["shared"])
-    chosen = "shared" if np.ptp(models["auto"].posterior_.samples.prior_variance) == 0 else "columns"
-    if chosen == "columns" or models["shared"].rank_ == 12:
+    assert not np.array_equal(found["columns"], found["falling"])
+    chosen = law_of(models["auto"])
+    if chosen != "shared" or models["shared"].rank_ == 12:
         np.testing.assert_array_equal(found["auto"], found[chosen])
     else:  # with a belief of its own about noise, which foresees held-out entries no worse
         assert models["auto"].rank_ >= models["shared"].rank_
@@ -205,11 +214,38 @@ def test_the_choice_does_not_depend_on_how_the_table_is_written_down(rng, rank):
         assert variances(same) == expected
 
 
+def table_that_falls(seed, missing, n=120, p=90, noise=0.5):
+    """Singular values fall with a power of their number."""
+    rng = np.random.default_rng(seed)
+    sizes = 4.0 * np.arange(1.0, 61) ** -1.5
+    truth = (rng.standard_normal((n, 60)) * sizes) @ rng.standard_normal((60, p))
+    noisy = truth + noise * rng.standard_normal(truth.shape)
+    return truth, np.where(rng.random(truth.shape) < missing, np.nan, noisy)
+
+
+def test_weak_columns_live_where_variances_fall():
+    """Variances that fall less than the table's make up for what the factorised posterior takes from weak columns."""
+    ratios = []
+    for seed in range(3):
+        truth, table = table_that_falls(seed, 0.6)
+        models = fits(table, 30)
+        assert law_of(models["auto"]) == "falling"
+        assert models["auto"].rank_ > models["columns"].rank_
+        error = errors(models, truth)
+        ratios.append(error["auto"] / min(error["columns"], error["shared"]))
+    # 0.90 and 0.93 were seen on two of them.
+    assert np.mean(ratios) < 0.95
+
+
+def test_complete_tables_are_not_asked_whether_variances_fall():
+    assert law_of(PMF(30, inference="variational").fit(table_that_falls(0, 0.0)[1])) != "falling"
+
+
 def test_large_tables_have_a_prior_variance_for_each_column(monkeypatch):
     _, table = low_rank(10, 0, 0.3, 60, 40)
     model = PMF(20, inference="variational")
     assert np.ptp(model.fit(table).posterior_.samples.prior_variance) == 0
-    monkeypatch.setattr("lgmd.solver.variational_starter.SHARED_ENTRIES", 1000)
+    monkeypatch.setattr("lgmd.solver.variational_starter.TIED_ENTRIES", 1000)
     assert np.ptp(model.fit(table).posterior_.samples.prior_variance) > 0
 
 
@@ -217,13 +253,13 @@ def test_large_tables_have_a_prior_variance_for_each_column(monkeypatch):
 @pytest.mark.parametrize("inference", ["map", "variational"])
 def test_an_unknown_prior_gives_the_list(make_table, model, inference):
     with pytest.raises(
-        InvalidParameterError, match="prior must be one of 'auto', 'columns', 'shared', but is 'factors'"
+        InvalidParameterError, match="prior must be one of 'auto', 'columns', 'shared', 'falling', but is 'factors'"
     ):
         model(3, inference=inference, prior="factors").fit(make_table()[0])
 
 
 @pytest.mark.parametrize("table", [np.full((12, 9), 7.5), np.array([[1.0, 2.0], [3.0, 5.0]])], ids=["constant", "tiny"])
-@pytest.mark.parametrize("prior", ["auto", "columns", "shared"])
+@pytest.mark.parametrize("prior", ["auto", "columns", "shared", "falling"])
 def test_tables_with_nothing_to_ask_have_an_answer(table, prior):
     model = PMF(2, inference="variational", prior=prior).fit(table)
     mean, std = model.reconstruct(return_std=True)

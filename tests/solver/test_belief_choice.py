@@ -6,6 +6,7 @@ import pytest
 from lgmd.solver.prior_choice import (
     NoiseBelief,
     Trial,
+    better_falling,
     better_shared,
     does_better,
     does_clearly_better,
@@ -199,6 +200,28 @@ def test_of_two_starts_that_with_less_error_does_better(difference):
     assert does_better(trial, "cautious", "bold", 20_000) == (difference > 0)
     # One that is behind by a standard error is given up; one that is ahead has to be so by four, or is asked again.
     assert set(parts) == ({0} if difference < 0 else {0, 1})
+
+
+@pytest.mark.parametrize("other", ["bold", NoiseBelief(0.02)], ids=str)
+@pytest.mark.parametrize("difference", [-0.005, 0.004])
+def test_falling_variances_are_asked_about_in_more_parts(difference, other):
+    parts = set()
+
+    def trial(start, part):
+        parts.add(part)
+        noise = np.random.default_rng([part, start == other]).standard_normal(500)
+        return Trial(1.0 + 0.1 * noise + (difference if start == other else 0.0), lambda: 0.0, 20, 0)
+
+    found = better_falling(trial, other, 10_000)
+    assert found == (NoiseBelief(prior="falling") if difference > 0 else None)
+    assert parts == set(range(5))
+
+
+def test_no_law_is_told_from_what_does_not_tell_the_noise():
+    def never(start, part):
+        raise AssertionError
+
+    assert better_falling(never, NoiseBelief(level=0.4), 10_000) is None
 
 
 def test_without_held_out_entries_nothing_does_better():

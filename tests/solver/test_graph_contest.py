@@ -91,7 +91,7 @@ def test_small_and_large_tables_are_not_asked(monkeypatch):
     monkeypatch.setattr(graph_contest, "_Contest", never)
     small = make_matrix_normal(30, 30, 8, sample_graph="geometric", noise=0.5, random_state=0)
     LGMD(8).fit(small.observed)
-    monkeypatch.setattr(graph_contest, "SHARED_ENTRIES", 5000)
+    monkeypatch.setattr(graph_contest, "TIED_ENTRIES", 5000)
     large = make_matrix_normal(80, 80, 8, sample_graph="none", feature_graph="none", noise=1.0, random_state=0)
     LGMD(8).fit(large.observed)
 

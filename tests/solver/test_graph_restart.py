@@ -171,7 +171,7 @@ def groups_of_ten(n_rows, rng):
 @pytest.mark.parametrize("too_large", [pytest.param(1_000_000, marks=pytest.mark.slow), 10_000])
 def test_columns_that_had_died_do_not_live_on_noise(rng, monkeypatch, too_large):
     """All 20 did, with errors above those without a graph: found with the default, which takes the chain here too."""
-    monkeypatch.setattr(variational_starter, "SHARED_ENTRIES", too_large)
+    monkeypatch.setattr(variational_starter, "TIED_ENTRIES", too_large)
     truth, observed = groups_of_ten(1500, rng)
     graph = PriorGraph(chain(1500))
     plain, model = (LGMD(20, sample_graph=g, feature_graph="none").fit(observed) for g in ("none", graph))
@@ -194,7 +194,7 @@ def test_columns_that_a_graph_saves_are_asked_for_again():
 
 
 def test_a_large_table_that_is_thin_gets_all_its_columns_back(monkeypatch):
-    monkeypatch.setattr(variational_starter, "SHARED_ENTRIES", 1000)
+    monkeypatch.setattr(variational_starter, "TIED_ENTRIES", 1000)
     data = datasets.make_matrix_normal(
         100, 100, 20, sample_graph="chain", feature_graph="chain", noise=0.3, missing=0.8, random_state=0
     )
@@ -212,7 +212,7 @@ def test_no_short_run_is_done_twice(monkeypatch, prior):
     def spy(self, start, *rest):
         factors = start.samples.mean.tobytes() + start.features.mean.tobytes()
         noise = start.noise.level, start.noise.optimism, start.holds_noise
-        runs.append((self.problem.data.n_observed, start.sample_graph.n_edges, start.shared, noise, factors))
+        runs.append((self.problem.data.n_observed, start.sample_graph.n_edges, start.prior, noise, factors))
         return tried(self, start, *rest)
 
     monkeypatch.setattr(Starter, "_tried", spy)

@@ -256,7 +256,7 @@ def test_ctrl_c_leaves_a_usable_model(make_table, inference, graphs):
 def test_a_resumed_run_ends_where_an_uninterrupted_one_does(make_table, tmp_path, model, index):
     table = make_table(n=30, p=20)[index]
     path = tmp_path / "run.npz"
-    model = clone(model).set_params(max_iter=15, tol=0.0)
+    model = clone(model).set_params(max_iter=7, tol=0.0)  # before round-off decides where it stands still
     whole = model.fit(table)
     expected, objective = whole.reconstruct(), whole.history_.objective
     assert len(objective) > 6

@@ -18,6 +18,7 @@ from lgmd.estimators.notebook import NotebookDisplay, size_with_names
 from lgmd.estimators.persistence import SavedAsFile, refuse_mismatch, refuse_missing
 from lgmd.exceptions import ConvergenceWarning, InvalidDataError, InvalidParameterError
 from lgmd.factors import (
+    LAWS,
     LIKELIHOODS,
     NOISES,
     Intercepts,
@@ -49,7 +50,7 @@ __all__ = ["COVARIANCES", "INFERENCES", "Factorization", "check_rank"]
 
 INFERENCES = ("variational", "map")
 COVARIANCES = ("auto", "full", "diagonal")
-PRIORS = ("auto", "columns", "shared")
+PRIORS = ("auto", *LAWS)
 
 # Numbers up to which "auto" keeps a covariance matrix of every row and column.
 _FULL_COVARIANCE_NUMBERS = 300_000_000

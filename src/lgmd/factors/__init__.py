@@ -3,7 +3,8 @@
 Maximum a posteriori: ``half`` says what a half-step is given, ``sylvester``, ``conjugate_gradient`` and ``paper`` are
 the ways to take it, ``selection`` picks one and says why. Variational: ``posterior`` is what a half-step gives, with
 one of the forms in ``covariance``; ``variational`` takes it, ``coupling`` holds what a graph adds, ``noise`` how far
-entries lie from the factors. ``initial`` and ``variational_start`` make the first factors, ``rotation`` the last.
+entries lie from the factors, ``prior_laws`` what ties prior variances to each other. ``initial`` and
+``variational_start`` make the first factors, ``rotation`` the last.
 """
 
 from lgmd.factors.conjugate_gradient import ConjugateGradientUpdate
@@ -15,13 +16,15 @@ from lgmd.factors.noise import LIKELIHOODS, NOISES, Noise, NoiseModel
 from lgmd.factors.paper import PaperUpdate
 from lgmd.factors.posterior import SidePosterior, prediction_features
 from lgmd.factors.prediction import TablePosterior
-from lgmd.factors.rotation import balancing, generalized_components, principal_rotation, shared_balancing, translation
+from lgmd.factors.prior_laws import LAWS, PriorLaw
+from lgmd.factors.rotation import balancing, generalized_components, principal_rotation, tied_balancing, translation
 from lgmd.factors.selection import UPDATES, UpdateChoice, select_update
 from lgmd.factors.sylvester import SylvesterUpdate
 from lgmd.factors.variational import PosteriorUpdate, VariationalHalf, prepare_posterior
 from lgmd.factors.variational_start import VariationalStart, analytic_start, shared_analytic_start, singular_start
 
 __all__ = [
+    "LAWS",
     "LIKELIHOODS",
     "NOISES",
     "UPDATES",
@@ -36,6 +39,7 @@ __all__ = [
     "PaperUpdate",
     "PosteriorUpdate",
     "PreparedUpdate",
+    "PriorLaw",
     "RowCovariances",
     "SidePosterior",
     "SpectralCovariance",
@@ -54,7 +58,7 @@ __all__ = [
     "principal_rotation",
     "select_update",
     "shared_analytic_start",
-    "shared_balancing",
     "singular_start",
+    "tied_balancing",
     "translation",
 ]

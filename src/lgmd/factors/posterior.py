@@ -8,6 +8,7 @@ import numpy as np
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
 from lgmd.factors.covariance import Covariance, DiagonalCovariances, RowCovariances
+from lgmd.factors.prior_laws import LAWS, PriorLaw
 from lgmd.linalg.packed import doubled, pack_products, packed_diagonal, packed_size
 
 __all__ = ["SidePosterior", "column_features", "prediction_features", "row_features"]
@@ -67,12 +68,10 @@ class SidePosterior:
         Z = self.mean.astype(np.float64, copy=False)
         return np.asarray(Z.T @ Z + self.covariance.total(np.ones(len(Z))))
 
-    def with_priors(self, precision: SparseGraph, shared: bool = False) -> SidePosterior:
-        """Prior variances at their best for this posterior: one a factor, or one that all factors share."""
+    def with_priors(self, precision: SparseGraph, law: PriorLaw = LAWS["columns"]) -> SidePosterior:
+        """Prior variances at their best for this posterior, under a law that may tie them to each other."""
         n = len(self.mean)
-        variances = np.maximum(np.diag(self.graph_moments(precision)) / n, _SMALLEST)
-        if shared:
-            variances = np.full_like(variances, variances.mean())
+        variances = law.variances(np.maximum(np.diag(self.graph_moments(precision)) / n, _SMALLEST))
         intercept = self.intercept_variance
         if intercept is not None:
             intercept = max(self._intercept_squares() / n, _SMALLEST)

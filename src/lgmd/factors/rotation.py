@@ -15,7 +15,7 @@ import scipy.linalg
 from lgmd._typing import FloatArray, SparseGraph
 from lgmd.linalg.cholesky import PrecisionFactor
 
-__all__ = ["balancing", "generalized_components", "principal_rotation", "shared_balancing", "translation"]
+__all__ = ["balancing", "generalized_components", "principal_rotation", "tied_balancing", "translation"]
 
 
 def balancing(sample_prior: FloatArray, feature_prior: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -52,15 +52,16 @@ def balancing(sample_prior: FloatArray, feature_prior: FloatArray) -> tuple[Floa
     return for_samples, for_features
 
 
-def shared_balancing(
-    sample_moments: FloatArray, feature_moments: FloatArray, shape: tuple[int, int]
+def tied_balancing(
+    sample_moments: FloatArray, feature_moments: FloatArray, shape: tuple[int, int], spectrum: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
-    r"""The change of basis that two posteriors like best whose factors share a prior variance on each side.
+    r"""The change of basis that two posteriors like best whose prior variances are given.
 
-    Minimises :math:`\tfrac12 \mathrm{tr}(S^T P S) + \tfrac12 \mathrm{tr}(S^{-1} Q S^{-T}) - (n - p) \ln|S|`, with P and
-    Q the expected ``X'AX`` and ``W'BW`` in units of the prior variances; the last term is what the change does to the
-    two entropies. :math:`S S^T = K` solves :math:`K P K - (n - p) K - Q = 0`: with :math:`P = L L^T` and
-    :math:`L^T Q L = U D U^T` it is :math:`K = L^{-T} U Z U^T L^{-1}`, :math:`Z^2 - (n - p) Z - D = 0`.
+    Minimises :math:`\tfrac12 \mathrm{tr}(S^T P S F^{-1} + S^{-1} Q S^{-T} F^{-1}) - (n - p) \ln|S|`, with P and Q the
+    expected ``X'AX`` and ``W'BW`` and F the diagonal of prior variances, which both sides have; the last term is what
+    the change does to the two entropies. At the minimum both moments are diagonal, in the order of F, and
+    :math:`S^T P S - S^{-1} Q S^{-T} = (n - p) F`: with :math:`P = L L^T` and :math:`L^T Q L = U D U^T` it is
+    :math:`S = L^{-T} U Z^{1/2}`, :math:`Z^2 - (n - p) F Z - D = 0`.
 
     Parameters
     ----------
@@ -68,6 +69,8 @@ def shared_balancing(
         P and Q.
     shape : (int, int)
         Of the table, n and p.
+    spectrum : ndarray of shape (k,)
+        The diagonal of F, largest first.
 
     Returns
     -------
@@ -83,7 +86,7 @@ def shared_balancing(
         return None
     squares, basis = squares[::-1], basis[:, ::-1]
     excess = float(shape[0] - shape[1])
-    larger = (abs(excess) + np.sqrt(excess**2 + 4 * squares)) / 2
+    larger = (abs(excess) * spectrum + np.sqrt(np.square(excess * spectrum) + 4 * squares)) / 2
     roots = np.sqrt(larger if excess >= 0 else squares / larger)
     for_samples = scipy.linalg.solve_triangular(lower, basis * roots, lower=True, trans="T")
     for_features = lower @ (basis / roots)

@@ -22,7 +22,7 @@ __all__ = ["Checkpoint", "fingerprint"]
 
 _GRAPH_VALUES = ("logdet", "objective", "converged", "penalty", "strength", "proven")
 _FORMAT = "lgmd-checkpoint"
-_VERSION = 6
+_VERSION = 7
 
 
 class Checkpoint:

@@ -25,7 +25,7 @@ from lgmd.graphs import FactorMoments, GraphEstimate, GraphLearner
 from lgmd.observed import DenseObserved, HeldOut, hold_out
 from lgmd.solver.denoising_trials import ShortRun, denoising_trials
 from lgmd.solver.prior_choice import n_parts
-from lgmd.solver.variational_starter import SHARED_ENTRIES, Graphs, Starter, losses
+from lgmd.solver.variational_starter import TIED_ENTRIES, Graphs, Starter, losses
 from lgmd.solver.variational_state import VariationalState
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def as_entries_say(problem: VariationalInference, state: VariationalState, graph
     Learners say which of their graphs may be left out, and offer some where they found none. Tables with more than a
     million entries know their factors well enough; those with few entries know them too little.
     """
-    if not _FEWEST_ENTRIES <= problem.data.n_observed <= SHARED_ENTRIES:
+    if not _FEWEST_ENTRIES <= problem.data.n_observed <= TIED_ENTRIES:
         return graphs
     without, learned = (state.sample_graph, state.feature_graph), graphs
     doubted = (

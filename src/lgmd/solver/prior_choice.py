@@ -29,6 +29,7 @@ __all__ = [
     "Start",
     "Trial",
     "Trials",
+    "better_falling",
     "better_shared",
     "does_better",
     "does_clearly_better",
@@ -44,6 +45,9 @@ FIRST_NOISE = 0.1
 HELD_OUT = 0.05
 _ENOUGH, _MOST_PARTS = 2000, 5
 _TOO_FEW, _MOST_PARTS_OF_FEW = 1000, 10
+
+# Held-out entries that are enough where prior variances that fall are in question.
+_ENOUGH_FOR_FALLING = 5000
 
 # Held-out entries that are enough to choose between beliefs, and fewer than which nobody believes in less noise where
 # all columns live.
@@ -82,7 +86,7 @@ _BEYOND = 0.5
 
 @dataclass(frozen=True)
 class NoiseBelief:
-    """What is believed of the noise beforehand: nothing, or that it is small, or what it is.
+    """What is believed of the noise beforehand, where prior variances are tied: nothing, that it is small, or its size.
 
     Attributes
     ----------
@@ -90,10 +94,18 @@ class NoiseBelief:
         Entries without error that a prior adds to each observed one.
     level : float or None
         Share of the variance at which the noise is held; None where it is learned.
+    prior : {"shared", "falling"}
+        What ties the prior variances.
     """
 
     optimism: float = 0.0
     level: float | None = None
+    prior: str = "shared"
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing is believed."""
+        return self.level is None and not self.optimism
 
     def imposed_on(self, start: VariationalState) -> VariationalState:
         """A start whose noise is still the first, with this belief."""
@@ -125,7 +137,7 @@ class Trial:
 
 
 Start: TypeAlias = str | NoiseBelief
-"""The name of a start with a prior variance for each column, or a belief under which all columns share one."""
+"""The name of a start with a prior variance for each column, or a belief under which they are tied to each other."""
 
 Trials: TypeAlias = Callable[[Start, int], Trial]
 """Where a start leads, and the number of a part: entries that are held out, or a draw of signs in a complete table."""
@@ -133,12 +145,12 @@ Trials: TypeAlias = Callable[[Start, int], Trial]
 
 def does_better(trial: Trials, start: Start, other: Start, n_observed: int) -> bool:
     """Whether a start leads to less error than another; nobody asks further once it is behind by a standard error."""
-    return bool(np.concatenate(_gains(trial, start, other, n_observed, hopeless=_HOPELESS)).sum() > 0)
+    return bool(np.concatenate(_gains(trial, start, other, _n_trials(n_observed), hopeless=_HOPELESS)).sum() > 0)
 
 
 def does_clearly_better(trial: Trials, start: Start, other: Start, n_observed: int) -> bool:
     """The same, by two standard errors."""
-    gains = np.concatenate(_gains(trial, start, other, n_observed, hopeless=_HOPELESS))
+    gains = np.concatenate(_gains(trial, start, other, _n_trials(n_observed), hopeless=_HOPELESS))
     return bool(gains.sum() > _WORTH_OF_FEWER * float(np.linalg.norm(gains)))
 
 
@@ -169,8 +181,20 @@ def better_shared(
     belief = NoiseBelief()
     if may_believe:
         belief = _best_belief(trial, other, n_observed, may_doubt_noise=may_doubt_noise)
-    gains = _gains(trial, belief, other, n_observed, _MARGIN)
+    gains = _gains(trial, belief, other, _n_trials(n_observed), _MARGIN)
     return belief if np.concatenate(gains).sum() > 0 else None
+
+
+def better_falling(trial: Trials, other: Start, n_observed: int) -> NoiseBelief | None:
+    """Prior variances that fall, if they lead to less error than another start; None if they do not.
+
+    The difference is small where both are right, so that small tables are asked more often than about other starts.
+    """
+    falling = NoiseBelief(prior="falling")
+    if isinstance(other, NoiseBelief) and other.level is not None:  # what does not tell the noise tells no law either
+        return None
+    gains = _gains(trial, falling, other, n_parts(n_observed, enough=_ENOUGH_FOR_FALLING), _MARGIN)
+    return falling if np.concatenate(gains).sum() > 0 else None
 
 
 def unexplained(trial: Trials, start: Start, n_observed: int) -> float:
@@ -181,7 +205,7 @@ def unexplained(trial: Trials, start: Start, n_observed: int) -> float:
     cannot tell.
     """
     belief = start if isinstance(start, NoiseBelief) else NoiseBelief()
-    if belief == NoiseBelief() and n_observed < _FEWEST_FOR_BARS:
+    if belief.is_none and n_observed < _FEWEST_FOR_BARS:
         return 0.0
     trials = [trial(start, part) for part in _parts_for_beliefs(trial(start, 0), n_observed)]
     trials = [each for each in trials if len(each.losses)]
@@ -189,14 +213,14 @@ def unexplained(trial: Trials, start: Start, n_observed: int) -> float:
         return 0.0
     beyond = np.concatenate([each.losses - each.expected() for each in trials])
     mean = float(beyond.mean())
-    if belief != NoiseBelief():
+    if not belief.is_none:
         return max(mean, 0.0 if belief.level is None else -_MOST_OF_IT * belief.level)
     return mean if mean > float(beyond.std()) / math.sqrt(len(beyond)) else 0.0
 
 
-def n_parts(n_observed: int, most: int = _MOST_PARTS) -> int:
+def n_parts(n_observed: int, most: int = _MOST_PARTS, enough: int = _ENOUGH) -> int:
     """How many parts of a table are asked at most, one after the other."""
-    return min(most, 1 + int(_ENOUGH / max(1.0, HELD_OUT * n_observed)))
+    return min(most, 1 + int(enough / max(1.0, HELD_OUT * n_observed)))
 
 
 def _n_trials(n_observed: int) -> int:
@@ -210,11 +234,11 @@ def _parts_for_beliefs(first: Trial, n_observed: int) -> range:
 
 
 def _gains(
-    trial: Trials, start: Start, other: Start, n_observed: int, margin: float = 0.0, hopeless: float = _CLEAR
+    trial: Trials, start: Start, other: Start, parts: int, margin: float = 0.0, hopeless: float = _CLEAR
 ) -> list[FloatArray]:
     """What a start leads to less error by than another, beyond a margin, in as many parts as make that clear."""
     gains: list[FloatArray] = []
-    for part in range(_n_trials(n_observed)):
+    for part in range(parts):
         gains.append(trial(other, part).losses - trial(start, part).losses * (1 + margin))
         so_far = np.concatenate(gains)
         lead, error = float(so_far.sum()), float(np.linalg.norm(so_far))

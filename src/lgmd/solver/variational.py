@@ -20,6 +20,7 @@ import numpy as np
 from lgmd._typing import Array, RandomState
 from lgmd.exceptions import DivergenceError
 from lgmd.factors import (
+    LAWS,
     Intercepts,
     InterceptTerms,
     Noise,
@@ -36,7 +37,7 @@ from lgmd.observed import Observed
 from lgmd.solver.graph_contest import as_entries_say
 from lgmd.solver.graph_updates import known_rows, updated
 from lgmd.solver.problem import FEATURES, SAMPLES, Iteration
-from lgmd.solver.variational_starter import Starter
+from lgmd.solver.variational_starter import Starter, belief_of
 from lgmd.solver.variational_state import WEAK, VariationalState, balanced, without_dead_columns
 
 __all__ = ["VariationalInference", "VariationalState"]
@@ -57,8 +58,8 @@ class VariationalInference:
     noise : NoiseModel
     diagonal : bool
         Whether all numbers are taken as independent: for many factors.
-    prior : {"auto", "columns", "shared"}
-        Whether each factor has a prior variance, or all factors of a side share one.
+    prior : {"auto", "columns", "shared", "falling"}
+        What ties the prior variances of the factors of a side to each other.
     """
 
     data: Observed
@@ -121,7 +122,7 @@ class VariationalInference:
     def _restarted(self, state: VariationalState, graphs: tuple[GraphEstimate, GraphEstimate]) -> VariationalState:
         """From the beginning, but under graphs: factors found without them would stay where they are.
 
-        Graphs help weak columns to live, so that a prior variance shared by all stays right if it was, and columns that
+        Graphs help weak columns to live, so that what tied prior variances to each other still does, and columns that
         had died come back. With gaps these may also live on noise; where that is seen, they are left out. Whether noise
         has to be held is another question under graphs.
         """
@@ -133,7 +134,7 @@ class VariationalInference:
         fewer = starter.with_columns(alive)
         if alive < self.n_components and starter.should_yield_to(fewer, state):
             starter = fewer
-        return starter.state(state.noise.optimism if state.shared else None)
+        return starter.state(belief_of(state))
 
     def posterior(self, state: VariationalState, new_row_variance: float, *, reduction: float = 0.0) -> TablePosterior:
         """What a run leaves behind: rows that a graph couples get the covariances that they have jointly."""
@@ -167,7 +168,7 @@ class VariationalInference:
         arrays: dict[str, Array] = {}
         values = {
             "overall": state.overall,
-            "shared": state.shared,
+            "prior": state.prior.name,
             "holds_noise": state.holds_noise,
             "samples": pack_posterior(state.samples, "samples", arrays),
             "features": pack_posterior(state.features, "features", arrays),
@@ -190,7 +191,7 @@ class VariationalInference:
             unpack_noise(values["noise"], "noise", arrays),
             sample_graph,
             feature_graph,
-            values["shared"],
+            LAWS[values["prior"]],
             values["holds_noise"],
         )
 
@@ -234,11 +235,11 @@ class VariationalInference:
         def iterate(state: VariationalState) -> tuple[VariationalState, dict[str, float]]:
             noise, overall = state.noise, state.overall
             step = update_samples(state.samples, state.features, noise, overall)
-            samples = step.posterior.with_priors(A.precision, state.shared)
+            samples = step.posterior.with_priors(A.precision, state.prior)
             if not state.holds_noise:
                 noise = model.after_samples(noise, step.squares, row_counts)
             step = update_features(state.features, samples, noise.T, overall)
-            features, squares = step.posterior.with_priors(B.precision, state.shared), step.squares
+            features, squares = step.posterior.with_priors(B.precision, state.prior), step.squares
             if self.intercepts.overall:
                 shift = float(np.sum(step.residual / noise.features) / np.sum(step.weight / noise.features))
                 overall += shift

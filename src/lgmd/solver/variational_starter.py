@@ -22,6 +22,7 @@ from sklearn.utils import check_random_state
 
 from lgmd._typing import FloatArray, RandomState
 from lgmd.factors import (
+    LAWS,
     Intercepts,
     RowCovariances,
     VariationalStart,
@@ -41,6 +42,7 @@ from lgmd.solver.prior_choice import (
     Start,
     Trial,
     Trials,
+    better_falling,
     better_shared,
     does_better,
     does_clearly_better,
@@ -51,11 +53,11 @@ from lgmd.solver.variational_state import VariationalState
 if TYPE_CHECKING:
     from lgmd.solver.variational import VariationalInference
 
-__all__ = ["SHARED_ENTRIES", "Graphs", "Starter", "losses"]
+__all__ = ["TIED_ENTRIES", "Graphs", "Starter", "belief_of", "losses"]
 
 Graphs: TypeAlias = tuple[GraphEstimate, GraphEstimate]
 
-# The states of starts by their names.
+# The states of starts by their names, of which those with tied prior variances have the names of their laws.
 Starts: TypeAlias = Callable[[str], VariationalState]
 
 
@@ -65,8 +67,10 @@ _HELD = 10
 # Entries of a table with gaps on which starts are tried; larger tables are sampled.
 _SAMPLE_ENTRIES = 4_000_000
 
-SHARED_ENTRIES = 1_000_000
-"""Entries up to which a shared prior variance is tried: with more, each column's own is known well."""
+TIED_ENTRIES = 1_000_000
+"""Entries up to which prior variances that are tied are tried: with more, each column's own is known well."""
+
+_TIED = tuple(name for name, law in LAWS.items() if law.is_tied)
 
 # Most iterations of each start before it is judged, and the change at which it is judged earlier.
 _TRIAL, _TRIAL_TOL = 40, 2e-4
@@ -93,20 +97,20 @@ class Starter:
     graphs: Graphs
     random_state: RandomState
 
-    def state(self, optimism: float | None = None) -> VariationalState:
+    def state(self, known: NoiseBelief | None = None) -> VariationalState:
         """From all entries, or from a sample of a large table with gaps.
 
         Parameters
         ----------
-        optimism : float or None, default=None
-            What was found to believe of the noise where all columns were found to share a prior variance.
+        known : NoiseBelief or None, default=None
+            What was found to believe of the noise where prior variances were found to be tied.
         """
         data = self.problem.data
         n, p = data.shape
         with blas_threads_worth(n * p * self.problem.n_components if data.is_complete else 0):
             if not data.is_complete and data.n_observed > _SAMPLE_ENTRIES:
                 return self._from_sample()
-            return self._from_all(optimism)
+            return self._from_all(known)
 
     def short_run(
         self, like: VariationalState, *, may_be_cautious: bool, n_iter: int | None = None, at_least: int = 1
@@ -116,10 +120,10 @@ class Starter:
         It is as long as is asked for if that is said, and otherwise no shorter than ``at_least`` iterations.
         """
         starts = self._starts()
-        if not like.shared and may_be_cautious and not self._has_edges:
+        if not like.prior.is_tied and may_be_cautious and not self._has_edges:
             runs = (self._tried(starts(name), n_iter, at_least) for name in ("bold", "cautious"))
             return min(runs, key=lambda run: run.loss)
-        state = starts("shared" if like.shared else "bold")
+        state = starts(like.prior.name if like.prior.is_tied else "bold")
         noise = replace(state.noise, optimism=like.noise.optimism)
         if like.holds_noise:
             noise = replace(noise, samples=noise.samples * (like.noise.level / noise.level))
@@ -138,33 +142,34 @@ class Starter:
         data = self.problem.data
         if data.is_complete:
             return False
-        if data.n_observed > SHARED_ENTRIES:
+        if data.n_observed > TIED_ENTRIES:
             return data.n_observed >= sum(data.shape) * self.problem.n_components
-        start: Start = NoiseBelief(like.noise.optimism) if like.shared else "bold"
+        start: Start = belief_of(like) or "bold"
 
         def trial(which: Start, part: int) -> Trial:
             return (fewer if which == "fewer" else self)._trials(start, part)
 
         return does_clearly_better(trial, "fewer", "all", data.n_observed)
 
-    def _from_all(self, optimism: float | None = None) -> VariationalState:
+    def _from_all(self, known: NoiseBelief | None = None) -> VariationalState:
         n_observed = self.problem.data.n_observed
-        start, state = self._chosen(optimism)
-        if not self._may_doubt_noise or n_observed > SHARED_ENTRIES:
+        start, state = self._chosen(known)
+        if not self._may_doubt_noise or n_observed > TIED_ENTRIES:
             return state
         return replace(state, noise=replace(state.noise, unexplained=unexplained(self._trials, start, n_observed)))
 
-    def _chosen(self, optimism: float | None) -> tuple[Start, VariationalState]:
+    def _chosen(self, known: NoiseBelief | None) -> tuple[Start, VariationalState]:
         """The start that goes on, and where it leads."""
         problem, starts = self.problem, self._starts()
-        if problem.prior == "shared" or optimism is not None:
-            belief = NoiseBelief(optimism or 0.0)
-            return belief, belief.imposed_on(starts("shared"))
+        if known is None and problem.prior in _TIED:
+            known = NoiseBelief(prior=problem.prior)
+        if known is not None:
+            return known, _made(known, starts)
         name, state = self._of_columns(starts)
-        if problem.prior == "auto" and problem.data.n_observed <= SHARED_ENTRIES:
-            found = self._shared_belief(name)
+        if problem.prior == "auto" and problem.data.n_observed <= TIED_ENTRIES:
+            found = self._tied_belief(name)
             if found is not None:
-                return found, found.imposed_on(starts("shared"))
+                return found, _made(found, starts)
         return name, state
 
     @cached_property
@@ -197,7 +202,7 @@ class Starter:
     def _of_columns(self, starts: Starts) -> tuple[str, VariationalState]:
         """The bold or the cautious start, by name, and where it leads: by the bound, and under graphs by trials too."""
         data = self.problem.data
-        if data.is_complete or (self._has_edges and data.n_observed > SHARED_ENTRIES):
+        if data.is_complete or (self._has_edges and data.n_observed > TIED_ENTRIES):
             return "bold", starts("bold")
         bold, cautious = (self._tried(starts(name)) for name in ("bold", "cautious"))
         is_bold = bold.loss <= cautious.loss
@@ -205,15 +210,18 @@ class Starter:
             is_bold = not does_better(self._trials, "cautious", "bold", data.n_observed)
         return ("bold", bold.state) if is_bold else ("cautious", cautious.state)
 
-    def _shared_belief(self, other: str) -> NoiseBelief | None:
-        """The belief about noise with which a shared prior variance is better than another start; None if none is."""
+    def _tied_belief(self, other: str) -> NoiseBelief | None:
+        """The tie and the belief about noise with which it is better than another start; None if none is."""
         judge, trials = self._judge(), self._trials
         data = judge.problem.data
         if isinstance(data, DenseObserved) and self.problem.noise.has_one_variance:
             trials = denoising_trials(data, judge._on_complete, ("bold", NoiseBelief()))
-        return better_shared(
+        found = better_shared(
             trials, other, data.n_observed, may_doubt_noise=self._may_doubt_noise, may_believe=not self._is_narrow
         )
+        if data.is_complete:
+            return found
+        return better_falling(trials, found or other, data.n_observed) or found
 
     def _on_complete(self, start: Start, data: DenseObserved, n_iter: int | None) -> ShortRun:
         """A short run from a start, on a complete table."""
@@ -263,26 +271,21 @@ class Starter:
 
         @cache
         def of(name: str) -> VariationalState:
-            takes_solution = name == "bold" or (name == "shared" and self._is_narrow)
+            prior = LAWS[name if name in _TIED else "columns"]
+            takes_solution = name == "bold" or (prior.is_tied and self._is_narrow)
             if analytic and takes_solution:
-                state = self._state(solution(name, problem.data, FIRST_NOISE))
-                return replace(state, shared=name == "shared")
+                return replace(self._state(solution(name, problem.data, FIRST_NOISE)), prior=prior)
             start, variance, weights = singular()
             if self._is_narrow and name != "cautious":
                 tame = problem.data if weights is None else _tamed(problem.data, self.intercepts, weights)
                 noise = solution(name, tame, FIRST_NOISE * variance).noise_variance
                 state = self._state(start._replace(noise_variance=noise), weights)
-                return self._after_holding_noise(replace(state, shared=name == "shared"))
-            return self._from_singular(name, start, variance, weights)
+                return self._after_holding_noise(replace(state, prior=prior))
+            if name == "cautious":
+                return self._after_holding_noise(self._state(_flattened(start, variance), weights))
+            return replace(self._state(start, weights), prior=prior)
 
         return of
-
-    def _from_singular(
-        self, name: str, start: VariationalStart, variance: float, weights: FloatArray | None
-    ) -> VariationalState:
-        if name != "cautious":
-            return replace(self._state(start, weights), shared=name == "shared")
-        return self._after_holding_noise(self._state(_flattened(start, variance), weights))
 
     def _after_holding_noise(self, state: VariationalState) -> VariationalState:
         state = replace(state, holds_noise=True)
@@ -328,7 +331,7 @@ class Starter:
             # Iterations begin with the rows, for which the columns have to be known.
             update = prepare_posterior(problem.feature_half(graphs[1]))
             features = update(found.samples, found.features, noise.T, found.overall).posterior
-            return VariationalState(found.features, features, found.overall, noise, *graphs, found.shared)
+            return VariationalState(found.features, features, found.overall, noise, *graphs, found.prior)
         size = max(problem.n_components, int(n * _SAMPLE_ENTRIES / problem.data.n_observed))
         rows = np.sort(check_random_state(self.random_state).choice(n, size, replace=False))
         # The table is too large to ask whether prior variances are shared, and so is its sample.
@@ -345,7 +348,12 @@ class Starter:
         if problem.diagonal:
             samples = samples.independent()
         noise = problem.noise.start(problem.data, found.noise.level, weights)
-        return VariationalState(samples, found.features, found.overall, noise, *graphs, found.shared)
+        return VariationalState(samples, found.features, found.overall, noise, *graphs, found.prior)
+
+
+def belief_of(state: VariationalState) -> NoiseBelief | None:
+    """What a state whose noise is learned believes of it, if its prior variances are tied."""
+    return NoiseBelief(state.noise.optimism, prior=state.prior.name) if state.prior.is_tied else None
 
 
 def losses(state: VariationalState, held: HeldOut) -> FloatArray:
@@ -360,7 +368,7 @@ def losses(state: VariationalState, held: HeldOut) -> FloatArray:
 
 
 def _made(start: Start, starts: Starts) -> VariationalState:
-    return starts(start) if isinstance(start, str) else start.imposed_on(starts("shared"))
+    return starts(start) if isinstance(start, str) else start.imposed_on(starts(start.prior))
 
 
 def _tamed(data: Observed, intercepts: Intercepts, weights: FloatArray) -> DenseObserved:

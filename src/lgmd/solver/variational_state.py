@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
-from lgmd.factors import Noise, SidePosterior, TablePosterior, balancing, shared_balancing, translation
+from lgmd.factors import LAWS, Noise, PriorLaw, SidePosterior, TablePosterior, translation
 from lgmd.graphs import GraphEstimate
 
 __all__ = ["WEAK", "VariationalState", "balanced", "without_dead_columns"]
@@ -30,8 +30,8 @@ class VariationalState:
         The overall mean.
     noise : Noise
     sample_graph, feature_graph : GraphEstimate
-    shared : bool
-        Whether all factors of a side share one prior variance.
+    prior : PriorLaw
+        What ties the prior variances of the factors of a side to each other.
     holds_noise : bool
         Whether the variances of the noise stay as they are.
     """
@@ -42,7 +42,7 @@ class VariationalState:
     noise: Noise
     sample_graph: GraphEstimate
     feature_graph: GraphEstimate
-    shared: bool = False
+    prior: PriorLaw = LAWS["columns"]
     holds_noise: bool = False
 
     @property
@@ -78,32 +78,17 @@ def balanced(state: VariationalState) -> VariationalState:
     samples, features = state.samples, state.features
     samples, features = _translate(samples, features, B)
     features, samples = _translate(features, samples, A)
-    of_samples, of_features = samples.graph_moments(A), features.graph_moments(B)
-    if state.shared:
-        of_samples, of_features = of_samples / samples.prior_variance[0], of_features / features.prior_variance[0]
-        change = shared_balancing(of_samples, of_features, (len(samples.mean), len(features.mean)))
-    else:
-        change = balancing(of_samples, of_features)
+    change = state.prior.balancing(
+        (samples.graph_moments(A), features.graph_moments(B)),
+        (samples.prior_variance, features.prior_variance),
+        (len(samples.mean), len(features.mean)),
+    )
     if change is not None:
         samples, features = (
             side.transformed(_extended(basis)) for side, basis in zip((samples, features), change, strict=True)
         )
-    samples, features = samples.with_priors(A, state.shared), features.with_priors(B, state.shared)
-    if state.shared:
-        samples, features = _level(samples, features)
+    samples, features = samples.with_priors(A, state.prior), features.with_priors(B, state.prior)
     return replace(state, samples=samples, features=features)
-
-
-def _level(samples: SidePosterior, features: SidePosterior) -> tuple[SidePosterior, SidePosterior]:
-    """Both sides equally large: a prior variance for all factors leaves open what one side is in units of the other."""
-    sizes = [len(side.mean) * side.prior_variance[0] for side in (samples, features)]
-    ratio = (sizes[1] / sizes[0]) ** 0.25
-    return _scaled(samples, ratio), _scaled(features, 1 / ratio)
-
-
-def _scaled(side: SidePosterior, factor: float) -> SidePosterior:
-    scaled = side.transformed(_extended(factor * np.eye(side.rank)))
-    return replace(scaled, prior_variance=factor**2 * side.prior_variance)
 
 
 def _centre(state: VariationalState) -> VariationalState:

@@ -1,13 +1,14 @@
-"""One prior variance for all factors of a side, and one for each: both are at their best, and no step loses."""
+"""Prior variances of the factors of a side, each its own or all tied: they are at their best, and no step loses."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from lgmd import LGMD
 from lgmd.exceptions import CheckpointError
-from lgmd.factors import InterceptTerms, NoiseModel, SidePosterior
+from lgmd.factors import LAWS, InterceptTerms, NoiseModel, SidePosterior
 from lgmd.factors.covariance import RowCovariances
 from lgmd.factors.noise import Noise
 from lgmd.factors.tails import Tails
@@ -18,6 +19,9 @@ from lgmd.solver import VariationalInference, VariationalState
 from lgmd.solver.prior_choice import NoiseBelief
 from lgmd.solver.problem import FEATURES, SAMPLES
 
+TIED = ("shared", "falling")
+tied = pytest.mark.parametrize("prior", TIED)
+any_prior = pytest.mark.parametrize("prior", ["columns", *TIED])
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
@@ -26,10 +30,20 @@ def given_graphs(make_precision, with_graphs, n, p):
     return dict(zip(("sample_graph", "feature_graph"), graphs, strict=True))
 
 
-def shared_problem(table, k, graphs, *, diagonal=False, noise="homoscedastic", likelihood="gaussian", intercept="both"):
+def problem_of(
+    table,
+    k,
+    graphs,
+    *,
+    prior="shared",
+    diagonal=False,
+    noise="homoscedastic",
+    likelihood="gaussian",
+    intercept="both",
+):
     learners = (as_learner(graph, name) for name, graph in graphs.items())
     terms, model = InterceptTerms.parse(intercept), NoiseModel(noise, likelihood, 1e-10)
-    return VariationalInference(as_observed(table), k, terms, *learners, model, diagonal, "shared")
+    return VariationalInference(as_observed(table), k, terms, *learners, model, diagonal, prior)
 
 
 def random_start(problem, seed):
@@ -56,7 +70,7 @@ def random_start(problem, seed):
         noise,
         problem.sample_learner.start(data, SAMPLES),
         problem.feature_learner.start(data.T, FEATURES),
-        shared=True,
+        prior=LAWS[problem.prior],
     )
 
 
@@ -71,6 +85,14 @@ def run(problem, state, n_iter):
 def assert_never_rises(objective, n_observed):
     # Sums of n_observed numbers of size one are exact to some 1e-14 of their size; 1e-10 leaves room for the solves.
     assert np.all(np.diff(objective) <= 1e-10 * np.maximum(np.abs(objective[:-1]), n_observed))
+
+
+def assert_follow(variances, prior):
+    """That variances are tied as they should be."""
+    if prior == "shared":
+        assert len(set(variances)) <= 1
+        return
+    np.testing.assert_allclose(variances * np.arange(1, len(variances) + 1), variances.max(initial=0.0), rtol=1e-12)
 
 
 def column_variances(side, precision):
@@ -96,15 +118,16 @@ def column_variances(side, precision):
 )
 @pytest.mark.parametrize("shape", [(19, 14), (14, 19), (16, 16)], ids=str)
 @pytest.mark.parametrize("index", [0, 1], ids=["complete", "gaps"])
-def test_the_bound_never_falls(make_table, make_precision, index, shape, settings, diagonal, with_graphs):
+@tied
+def test_the_bound_never_falls(make_table, make_precision, prior, index, shape, settings, diagonal, with_graphs):
     table = make_table(*shape, noise=0.5)[index] / 2
     graphs = given_graphs(make_precision, with_graphs, *shape)
-    problem = shared_problem(table, 5, graphs, diagonal=diagonal, **settings)
+    problem = problem_of(table, 5, graphs, prior=prior, diagonal=diagonal, **settings)
     objective, state = run(problem, random_start(problem, 0), 12)
     assert objective[0] - objective[-1] > 1.0  # there was something to climb
     assert_never_rises(objective, problem.data.n_observed)
     for side in (state.samples, state.features):
-        assert np.ptp(side.prior_variance) == 0
+        assert_follow(side.prior_variance, prior)
 
 
 @pytest.mark.parametrize("belief", [NoiseBelief(0.02), NoiseBelief(0.2), NoiseBelief(level=0.3)], ids=str)
@@ -112,9 +135,10 @@ def test_the_bound_never_falls(make_table, make_precision, index, shape, setting
     "settings", [{}, {"noise": "samples"}, {"likelihood": "student"}, {"likelihood": "student", "noise": "features"}]
 )
 @pytest.mark.parametrize("index", [0, 1], ids=["complete", "gaps"])
-def test_the_bound_never_falls_whatever_is_believed_of_the_noise(make_table, index, settings, belief):
+@tied
+def test_the_bound_never_falls_whatever_is_believed_of_the_noise(make_table, prior, index, settings, belief):
     table = make_table(19, 14, noise=0.5)[index] / 2
-    problem = shared_problem(table, 5, {"sample_graph": "none", "feature_graph": "none"}, **settings)
+    problem = problem_of(table, 5, {"sample_graph": "none", "feature_graph": "none"}, prior=prior, **settings)
     start = belief.imposed_on(random_start(problem, 0))
     objective, state = run(problem, start, 12)
     assert objective[0] - objective[-1] > 1.0
@@ -130,34 +154,31 @@ def _variances(state):
 @quiet
 @pytest.mark.parametrize("with_graphs", [False, True])
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
-@pytest.mark.parametrize("prior", ["columns", "shared"])
+@any_prior
 @pytest.mark.parametrize("index", [0, 1], ids=["complete", "gaps"])
 def test_prior_variances_are_those_of_the_posterior(make_table, make_precision, index, prior, covariance, with_graphs):
     table = make_table(n=18, p=13, noise=0.3)[index]
     states = []
-    model = LGMD(4, prior=prior, covariance=covariance, tol=0.0, max_iter=8)
+    model = LGMD(4, prior=prior, covariance=covariance, tol=0.0, max_iter=12)
     model.set_params(**given_graphs(make_precision, with_graphs, 18, 13))
     model.fit(table, callback=lambda progress: states.append(progress.state))
     # A column that has just been dropped counts in the mean of the others' variances.
-    assert states[-2].X.shape == states[-1].X.shape
-    state = states[-1]
+    state = [after for before, after in pairwise(states) if before.X.shape == after.X.shape][-1]
     for side, graph in ((state.samples, state.sample_graph), (state.features, state.feature_graph)):
         found, expected = side.prior_variance, column_variances(side, graph.precision)
-        if prior == "shared":
-            np.testing.assert_allclose(found, expected.mean(), rtol=1e-9)
-            assert np.ptp(found) == 0
-        else:
-            np.testing.assert_allclose(found, expected, rtol=1e-9)
-            assert np.ptp(found) > 0.05 * np.mean(found)
+        np.testing.assert_allclose(found, LAWS[prior].variances(expected), rtol=1e-9)
+        if prior != "columns":
+            assert_follow(found, prior)
 
 
 @pytest.mark.parametrize("settings", [{}, {"noise": "samples"}], ids=str)
 @pytest.mark.parametrize("index", [0, 1], ids=["complete", "gaps"])
-def test_no_random_start_finds_a_higher_bound_on_an_easy_problem(make_table, index, settings):
+@tied
+def test_no_random_start_finds_a_higher_bound_on_an_easy_problem(make_table, prior, index, settings):
     table = make_table(n=40, p=30, rank=2, noise=0.3, seed=1)[index]
     graphs = {"sample_graph": "none", "feature_graph": "none"}
-    model = LGMD(2, prior="shared", **graphs, **settings, tol=1e-9, max_iter=2000).fit(table)
-    problem = shared_problem(table / model.scale_, 2, graphs, **settings)
+    model = LGMD(2, prior=prior, **graphs, **settings, tol=1e-9, max_iter=2000).fit(table)
+    problem = problem_of(table / model.scale_, 2, graphs, prior=prior, **settings)
     others = [run(problem, random_start(problem, seed), 300)[0][-1] for seed in range(2)]
     # What one stops short of at 1e-9 nats an entry and iteration is far below 1e-5.
     assert model.history_.objective[-1] <= min(others) + 1e-5 * problem.data.n_observed
@@ -167,28 +188,33 @@ def test_no_random_start_finds_a_higher_bound_on_an_easy_problem(make_table, ind
 def test_a_variance_for_each_column_has_the_higher_bound(make_table, index):
     table = make_table(n=40, p=30, rank=3, noise=0.3)[index]
     settings = {"sample_graph": "none", "feature_graph": "none", "tol": 1e-9, "max_iter": 2000}
-    columns, shared = (LGMD(3, prior=prior, **settings).fit(table) for prior in ("columns", "shared"))
-    # Sharing is a special case, and with three columns of about one size not a bad one.
+    columns, shared, falling = (LGMD(3, prior=prior, **settings).fit(table) for prior in ("columns", *TIED))
+    # Ties are special cases of no tie, and with three columns of about one size no bad ones.
     size = np.isfinite(table).sum()
-    assert 0 < shared.history_.objective[-1] - columns.history_.objective[-1] < 0.05 * size
-    np.testing.assert_allclose(shared.reconstruct(), columns.reconstruct(), atol=0.2)
+    for tied_model in (shared, falling):
+        assert 0 < tied_model.history_.objective[-1] - columns.history_.objective[-1] < 0.05 * size
+        np.testing.assert_allclose(tied_model.reconstruct(), columns.reconstruct(), atol=0.2)
 
 
 @pytest.mark.parametrize("index", [0, 1], ids=["complete", "gaps"])
-def test_with_one_column_both_priors_are_the_same(make_table, make_precision, index):
+def test_with_one_column_all_priors_are_the_same(make_table, make_precision, index):
     table = make_table(n=20, p=14, rank=1)[index]
     graphs = given_graphs(make_precision, True, 20, 14)
-    models = [LGMD(1, prior=prior, **graphs, tol=1e-12, max_iter=3000).fit(table) for prior in ("columns", "shared")]
-    for found, expected in zip(*(model.reconstruct(return_std=True) for model in models), strict=True):
-        np.testing.assert_allclose(found, expected, atol=1e-4)
-    assert models[1].history_.objective[-1] == pytest.approx(models[0].history_.objective[-1], abs=1e-6)
+    columns, *others = (
+        LGMD(1, prior=prior, **graphs, tol=1e-12, max_iter=3000).fit(table) for prior in ("columns", *TIED)
+    )
+    for other in others:
+        for found, expected in zip(*(model.reconstruct(return_std=True) for model in (other, columns)), strict=True):
+            np.testing.assert_allclose(found, expected, atol=1e-4)
+        assert other.history_.objective[-1] == pytest.approx(columns.history_.objective[-1], abs=1e-6)
 
 
 @pytest.mark.parametrize(("index", "with_graphs"), [(0, False), (0, True), (1, False), (1, True)])
-def test_transposing_the_table_swaps_the_sides(make_table, make_precision, index, with_graphs):
+@tied
+def test_transposing_the_table_swaps_the_sides(make_table, make_precision, prior, index, with_graphs):
     table = make_table(n=18, p=13, noise=0.3)[index]
     graphs = given_graphs(make_precision, with_graphs, 18, 13)
-    settings = {"n_components": 3, "prior": "shared", "tol": 1e-13, "max_iter": 5000}
+    settings = {"n_components": 3, "prior": prior, "tol": 1e-13, "max_iter": 5000}
     model = LGMD(**graphs, **settings).fit(table)
     swapped = {"sample_graph": graphs["feature_graph"], "feature_graph": graphs["sample_graph"]}
     other = LGMD(**swapped, **settings).fit(table.T)
@@ -200,7 +226,7 @@ def test_transposing_the_table_swaps_the_sides(make_table, make_precision, index
 
 
 @quiet
-@pytest.mark.parametrize("prior", ["columns", "shared"])
+@any_prior
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 @pytest.mark.parametrize(
     ("index", "graphs"), [(0, {}), (1, {}), (1, {"sample_graph": "threshold", "feature_graph": "knn"})], ids=str
@@ -223,13 +249,14 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(make_table, tmp_path
     for found, value in zip(resumed.reconstruct(return_std=True), expected, strict=True):
         np.testing.assert_allclose(found, value, rtol=1e-7)
     for side in (resumed.posterior_.samples, resumed.posterior_.features):
-        assert (np.ptp(side.prior_variance) == 0) == (prior == "shared")
-    other = {"columns": "shared", "shared": "columns"}[prior]
+        if prior != "columns":
+            assert_follow(side.prior_variance, prior)
+    other = {"columns": "shared", "shared": "falling", "falling": "columns"}[prior]
     with pytest.raises(CheckpointError, match="other data or other settings"):
         model.set_params(prior=other).fit(table, checkpoint=path)
 
 
-@pytest.mark.parametrize("prior", ["columns", "shared"])
+@any_prior
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 @pytest.mark.parametrize("index", [0, 1], ids=["complete", "gaps"])
 def test_a_loaded_model_is_the_saved_one(make_table, tmp_path, index, covariance, prior):
@@ -241,13 +268,14 @@ def test_a_loaded_model_is_the_saved_one(make_table, tmp_path, index, covariance
     for side in ("samples", "features"):
         found, expected = (getattr(each.posterior_, side).prior_variance for each in (loaded, model))
         np.testing.assert_array_equal(found, expected)
-        assert (np.ptp(found) == 0) == (prior == "shared")
+        if prior != "columns":
+            assert_follow(found, prior)
     for found, expected in zip(*(each.reconstruct(return_std=True) for each in (loaded, model)), strict=True):
         np.testing.assert_array_equal(found, expected)
     np.testing.assert_array_equal(loaded.transform(table), model.transform(table))
 
 
-@pytest.mark.parametrize("prior", ["columns", "shared"])
+@any_prior
 def test_fitted_rows_come_back_as_new_ones(make_table, prior):
     _, gappy = make_table(n=20, p=16, noise=0.5)
     graphs = {"sample_graph": "none", "feature_graph": "none"}
@@ -261,9 +289,9 @@ def test_fitted_rows_come_back_as_new_ones(make_table, prior):
 
 def test_a_start_keeps_the_prior_it_was_asked_for(make_table):
     _, gappy = make_table()
-    for prior in ("columns", "shared"):
-        problem = replace(shared_problem(gappy, 3, {"sample_graph": "none", "feature_graph": "none"}), prior=prior)
+    for prior in ("columns", *TIED):
+        problem = replace(problem_of(gappy, 3, {"sample_graph": "none", "feature_graph": "none"}), prior=prior)
         states = []
         LGMD(3, prior=prior).fit(gappy, callback=lambda progress, kept=states: kept.append(progress.state))
-        assert {state.shared for state in states} == {prior == "shared"}
+        assert {state.prior.name for state in states} == {prior}
         assert problem.T.prior == prior
