@@ -49,9 +49,10 @@ class LGMD(Factorization):
         ``"student"`` lets outliers count little: a Student distribution whose degrees of freedom are learned, and a
         share of gross errors besides. Not for tables of which most entries are equal: all others then count as gross
         errors. Variational only.
-    prior : {"auto", "columns", "shared"}, default="auto"
+    prior : {"auto", "columns", "shared", "falling"}, default="auto"
         Whether each factor has a prior variance of its own, which finds the rank, or all factors of a side share one,
-        as in the paper, which keeps weak columns alive where columns are alike. ``"auto"`` takes what foresees held-out
+        as in the paper, which keeps weak columns alive where columns are alike, or prior variances fall as one over the
+        factor's number, which keeps them alive where columns are not. ``"auto"`` takes what foresees held-out
         entries better, or in a complete table what is estimated to be nearer to the truth, where there are up to a
         million entries; larger tables have a variance a column. Where held-out entries want it, it also believes in
         less noise than there seems to be, or holds the noise at a level instead of learning it. Variational only.

@@ -89,7 +89,7 @@ def default_range(name: str, estimator: Any, data: Observed) -> Any:
         return 1, max(1, min(_MOST_NEIGHBORS, max(n, p) - 1)), "log"
     if last == "ridge":
         return 1e-3, 1e1, "log"
-    choices = {"prior": ["columns", "shared"], "noise": ["homoscedastic", "samples", "features"]}
+    choices = {"prior": ["columns", "shared", "falling"], "noise": ["homoscedastic", "samples", "features"]}
     return choices.get(last)
 
 
