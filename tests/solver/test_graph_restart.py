@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from lgmd import LGMD, PMF, datasets, metrics
-from lgmd.graphs import PriorGraph
+from lgmd.factors import Intercepts, InterceptTerms, NoiseModel
+from lgmd.graphs import GraphEstimate, NoGraph, PriorGraph
+from lgmd.observed import as_observed
 from lgmd.solver import variational_starter
+from lgmd.solver.prior_choice import NoiseBelief
+from lgmd.solver.variational import VariationalInference
 from lgmd.solver.variational_starter import Starter
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -231,3 +235,26 @@ def test_nobody_is_asked_where_all_columns_live(rng, monkeypatch):
     model = LGMD(3, sample_graph=PriorGraph(chain(300)), feature_graph="none").fit(observed)
     assert model.sample_strength_ > 0
     assert model.rank_ == 3
+
+
+@pytest.mark.parametrize(("falls", "law"), [(False, "shared"), (True, "falling")])
+def test_variances_that_fell_without_a_graph_go_on_under_it_only_if_entries_say_so(falls, law):
+    data = datasets.make_matrix_normal(100, 100, 10, sample_graph="chain", noise=0.3, random_state=0)
+    strength = 1 / np.arange(1, 11) if falls else np.ones(10)
+    rng = np.random.default_rng(0)
+    table = (data.sample_factors * strength) @ data.feature_factors.T + 0.3 * rng.standard_normal((100, 100))
+    table[rng.random(table.shape) < 0.6] = np.nan
+    logdet = np.linalg.slogdet(data.sample_precision.toarray())[1]
+    graphs = (GraphEstimate(data.sample_precision, logdet), GraphEstimate.identity(100))
+
+    def start(prior):
+        problem = VariationalInference(
+            as_observed(table), 10, InterceptTerms.parse("none"), NoGraph(), NoGraph(), NoiseModel("homoscedastic"),
+            prior=prior,
+        )  # fmt: skip
+        return Starter(problem, Intercepts(0.0, np.zeros(100), np.zeros(100)), graphs, 0)
+
+    assert start("auto").state(NoiseBelief(prior="falling")).prior.name == law
+    # What was found to be shared, or asked for, is not in question.
+    assert start("auto").state(NoiseBelief(prior="shared")).prior.name == "shared"
+    assert start("falling").state(NoiseBelief(prior="falling")).prior.name == "falling"

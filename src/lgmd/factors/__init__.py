@@ -16,7 +16,7 @@ from lgmd.factors.noise import LIKELIHOODS, NOISES, Noise, NoiseModel
 from lgmd.factors.paper import PaperUpdate
 from lgmd.factors.posterior import SidePosterior, prediction_features
 from lgmd.factors.prediction import TablePosterior
-from lgmd.factors.prior_laws import LAWS, PriorLaw
+from lgmd.factors.prior_laws import LAWS, FallingPriors, PriorLaw, SharedPrior
 from lgmd.factors.rotation import balancing, generalized_components, principal_rotation, tied_balancing, translation
 from lgmd.factors.selection import UPDATES, UpdateChoice, select_update
 from lgmd.factors.sylvester import SylvesterUpdate
@@ -31,6 +31,7 @@ __all__ = [
     "ConjugateGradientUpdate",
     "DiagonalCovariances",
     "FactorUpdate",
+    "FallingPriors",
     "Half",
     "InterceptTerms",
     "Intercepts",
@@ -41,6 +42,7 @@ __all__ = [
     "PreparedUpdate",
     "PriorLaw",
     "RowCovariances",
+    "SharedPrior",
     "SidePosterior",
     "SpectralCovariance",
     "SylvesterUpdate",

@@ -4,8 +4,9 @@ Three beginnings are known. The bold one takes a tenth of the variance for noise
 holds that for a while: columns then have to earn their place, as they should where data is thin. Of the two the better
 bound goes on; a graph that joins the thin data can make the bold one better though its bound is not, which entries that
 are held out from short runs say. The third lets all factors of a side share one prior variance, so that weak columns
-live by the strong ones, which is right where columns are alike. Its bound is always lower, so held-out entries decide;
-in a complete table, where nothing is to be foreseen, an estimate of how far short runs end from the truth.
+live by the strong ones, which is right where columns are alike, or lets variances fall from factor to factor. Its
+bound is always lower, so held-out entries decide; in a complete table, where nothing is to be foreseen, an estimate of
+how far short runs end from the truth.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from sklearn.utils import check_random_state
 from lgmd._typing import FloatArray, RandomState
 from lgmd.factors import (
     LAWS,
+    FallingPriors,
     Intercepts,
     RowCovariances,
+    SharedPrior,
     VariationalStart,
     analytic_start,
     prepare_posterior,
@@ -164,6 +167,7 @@ class Starter:
         if known is None and problem.prior in _TIED:
             known = NoiseBelief(prior=problem.prior)
         if known is not None:
+            known = self._under_graphs(known)
             return known, _made(known, starts)
         name, state = self._of_columns(starts)
         if problem.prior == "auto" and problem.data.n_observed <= TIED_ENTRIES:
@@ -171,6 +175,13 @@ class Starter:
             if found is not None:
                 return found, _made(found, starts)
         return name, state
+
+    def _under_graphs(self, known: NoiseBelief) -> NoiseBelief:
+        """Where variances fell because of weak columns that graphs now keep alive, they may well be the same."""
+        if self.problem.prior != "auto" or known.prior != FallingPriors.name:
+            return known
+        shared = replace(known, prior=SharedPrior.name)
+        return better_falling(self._trials, shared, self.problem.data.n_observed) or shared
 
     @cached_property
     def _trials(self) -> Trials:
