@@ -123,8 +123,8 @@ class VariationalInference:
         """From the beginning, but under graphs: factors found without them would stay where they are.
 
         Graphs help weak columns to live, so that what tied prior variances to each other still does, if it need not be
-        that they fall, and columns that had died come back. With gaps these may also live on noise; where that is seen, they are left out. Whether noise
-        has to be held is another question under graphs.
+        that they fall, and columns that had died come back. With gaps these may also live on noise; where that is seen,
+        they are left out. Whether noise has to be held is another question under graphs.
         """
         intercepts = Intercepts(state.overall, state.samples.intercepts, state.features.intercepts)
         starter = Starter(self, intercepts, graphs, 0)
