@@ -203,7 +203,7 @@ def test_of_two_starts_that_with_less_error_does_better(difference):
 
 
 @pytest.mark.parametrize("other", ["bold", NoiseBelief(0.02)], ids=str)
-@pytest.mark.parametrize("difference", [-0.005, 0.004])
+@pytest.mark.parametrize("difference", [-0.02, 0.004])
 def test_falling_variances_are_asked_about_in_more_parts(difference, other):
     parts = set()
 
@@ -214,7 +214,7 @@ def test_falling_variances_are_asked_about_in_more_parts(difference, other):
 
     found = better_falling(trial, other, 10_000)
     assert found == (NoiseBelief(prior="falling") if difference > 0 else None)
-    assert parts == set(range(5))
+    assert parts == (set(range(5)) if difference > 0 else {0})  # once they are behind by a standard error nobody asks
 
 
 def test_no_law_is_told_from_what_does_not_tell_the_noise():
@@ -233,9 +233,9 @@ def test_without_held_out_entries_nothing_does_better():
     [
         ([1.0, 1.0, 1.0], False, 3),  # in standard errors of a part: 1.7 of all three
         ([1.3, 1.3, 1.3], True, 3),
-        ([-0.5, 3.0, 3.0], True, 3),
+        ([0.2, 2.0, 2.0], True, 3),
         ([4.5], True, 1),
-        ([-1.2], False, 1),  # nobody asks a second part
+        ([-0.1], False, 1),  # nobody asks a second part
     ],
 )
 def test_what_does_clearly_better_leads_by_two_standard_errors(gains, is_clear, n_asked):

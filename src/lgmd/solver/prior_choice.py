@@ -149,8 +149,8 @@ def does_better(trial: Trials, start: Start, other: Start, n_observed: int) -> b
 
 
 def does_clearly_better(trial: Trials, start: Start, other: Start, n_observed: int) -> bool:
-    """The same, by two standard errors."""
-    gains = np.concatenate(_gains(trial, start, other, _n_trials(n_observed), hopeless=_HOPELESS))
+    """The same, by two standard errors; nobody asks further once it is behind at all."""
+    gains = np.concatenate(_gains(trial, start, other, _n_trials(n_observed), hopeless=0.0))
     return bool(gains.sum() > _WORTH_OF_FEWER * float(np.linalg.norm(gains)))
 
 
@@ -193,7 +193,7 @@ def better_falling(trial: Trials, other: Start, n_observed: int) -> NoiseBelief 
     falling = NoiseBelief(prior="falling")
     if isinstance(other, NoiseBelief) and other.level is not None:  # what does not tell the noise tells no law either
         return None
-    gains = _gains(trial, falling, other, n_parts(n_observed, enough=_ENOUGH_FOR_FALLING), _MARGIN)
+    gains = _gains(trial, falling, other, n_parts(n_observed, enough=_ENOUGH_FOR_FALLING), _MARGIN, _HOPELESS)
     return falling if np.concatenate(gains).sum() > 0 else None
 
 
