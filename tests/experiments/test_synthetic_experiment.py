@@ -36,6 +36,15 @@ def test_angles_of_pca_are_near_the_papers(measure, side):
         assert np.mean(angles) == pytest.approx(SUBSPACE_ANGLES[measure]["PCA"][position], rel=0.1)
 
 
+def test_cells_that_lack_a_method_are_run_again():
+    rows = [{"method": "PMF", "E1": 1.0}, {"method": "LGMD", "E1": 1.0}]
+    assert not Synthetic().is_final(rows)
+    assert Synthetic().is_final(
+        [*rows, *({"method": name, "E1": 1.0} for name in (PMF_WITH_MEANS, LGMD_WITHOUT_MEANS))]
+    )
+    assert Synthetic().is_final([{"method": "PMF", "E2": 1.0}])
+
+
 @pytest.mark.slow
 def test_every_method_is_measured(done):
     rows = done.results

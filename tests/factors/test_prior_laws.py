@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from lgmd.factors import LAWS
-from lgmd.factors.prior_laws import FallingPriors
+from lgmd.factors import FALLING, LAWS
 
 laws = pytest.mark.parametrize("law", LAWS.values(), ids=list(LAWS))
 TIED = [law for law in LAWS.values() if law.is_tied]
@@ -32,7 +31,7 @@ def test_the_level_is_the_likeliest_that_a_search_finds(seed, law):
 
 def test_variances_that_fall_are_found_as_they_are():
     variances = 3.0 / np.arange(1.0, 21)
-    np.testing.assert_allclose(FallingPriors().variances(variances), variances, rtol=1e-14)
+    np.testing.assert_allclose(LAWS[FALLING].variances(variances), variances, rtol=1e-14)
 
 
 @laws

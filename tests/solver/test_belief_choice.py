@@ -212,9 +212,21 @@ def test_falling_variances_are_asked_about_in_more_parts(difference, other):
         noise = np.random.default_rng([part, start == other]).standard_normal(500)
         return Trial(1.0 + 0.1 * noise + (difference if start == other else 0.0), lambda: 0.0, 20, 0)
 
-    found = better_falling(trial, other, 10_000)
-    assert found == (NoiseBelief(prior="falling") if difference > 0 else None)
-    assert parts == (set(range(5)) if difference > 0 else {0})  # once they are behind by a standard error nobody asks
+    found = better_falling(trial, other, 20_000)
+    assert found == (NoiseBelief(law="falling") if difference > 0 else None)
+    # Of other starts three parts are enough here; once variances that fall are behind by a standard error nobody asks.
+    assert parts == (set(range(5)) if difference > 0 else {0})
+
+
+def test_the_smallest_tables_are_asked_about_falling_variances_as_often_as_about_other_starts():
+    parts = set()
+
+    def trial(start, part):
+        parts.add(part)
+        return Trial(1.0 + 0.1 * np.resize([1.0, -1.0], 100) * (start == "bold"), lambda: 0.0, 20, 0)
+
+    better_falling(trial, "bold", 2_000)
+    assert parts == set(range(10))
 
 
 def test_no_law_is_told_from_what_does_not_tell_the_noise():
@@ -249,6 +261,18 @@ def test_what_does_clearly_better_leads_by_two_standard_errors(gains, is_clear, 
 
     assert does_clearly_better(trial, "fewer", "all", 20_000) == is_clear
     assert len(asked) == n_asked
+
+
+@pytest.mark.parametrize(("n_observed", "beyond"), [(3_000, 0.5), (10_000, 0.01)], ids=["small", "by chance"])
+@pytest.mark.parametrize("law", ["shared", "falling"])
+def test_a_tie_of_prior_variances_is_no_belief_about_the_noise(law, n_observed, beyond):
+    losses = 1.0 + beyond + np.resize([1.0, -1.0], 500)
+
+    def trial(start, part):
+        return Trial(losses, lambda: 1.0, 20, 0)
+
+    assert unexplained(trial, NoiseBelief(law=law), n_observed) == 0.0
+    assert unexplained(trial, NoiseBelief(0.02, law=law), n_observed) == pytest.approx(beyond)
 
 
 def test_a_table_too_small_to_hold_anything_out_has_nothing_to_explain():

@@ -216,7 +216,7 @@ def test_no_short_run_is_done_twice(monkeypatch, prior):
     def spy(self, start, *rest):
         factors = start.samples.mean.tobytes() + start.features.mean.tobytes()
         noise = start.noise.level, start.noise.optimism, start.holds_noise
-        runs.append((self.problem.data.n_observed, start.sample_graph.n_edges, start.prior, noise, factors))
+        runs.append((self.problem.data.n_observed, start.sample_graph.n_edges, start.law, noise, factors))
         return tried(self, start, *rest)
 
     monkeypatch.setattr(Starter, "_tried", spy)
@@ -254,7 +254,8 @@ def test_variances_that_fell_without_a_graph_go_on_under_it_only_if_entries_say_
         )  # fmt: skip
         return Starter(problem, Intercepts(0.0, np.zeros(100), np.zeros(100)), graphs, 0)
 
-    assert start("auto").state(NoiseBelief(prior="falling")).prior.name == law
-    # What was found to be shared, or asked for, is not in question.
-    assert start("auto").state(NoiseBelief(prior="shared")).prior.name == "shared"
-    assert start("falling").state(NoiseBelief(prior="falling")).prior.name == "falling"
+    assert start("auto").under_graphs(NoiseBelief(law="falling")) == NoiseBelief(law=law)
+    # What was found to be shared, or asked for, is not in question, and what has no tie gets none.
+    assert start("auto").under_graphs(NoiseBelief(law="shared")) == NoiseBelief(law="shared")
+    assert start("falling").under_graphs(NoiseBelief(law="falling")) == NoiseBelief(law="falling")
+    assert start("auto").under_graphs(None) is None

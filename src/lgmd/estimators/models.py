@@ -50,12 +50,13 @@ class LGMD(Factorization):
         share of gross errors besides. Not for tables of which most entries are equal: all others then count as gross
         errors. Variational only.
     prior : {"auto", "columns", "shared", "falling"}, default="auto"
-        Whether each factor has a prior variance of its own, which finds the rank, or all factors of a side share one,
-        as in the paper, which keeps weak columns alive where columns are alike, or prior variances fall as one over the
-        factor's number, which keeps them alive where columns are not. ``"auto"`` takes what foresees held-out
-        entries better, or in a complete table what is estimated to be nearer to the truth, where there are up to a
-        million entries; larger tables have a variance a column. Where held-out entries want it, it also believes in
-        less noise than there seems to be, or holds the noise at a level instead of learning it. Variational only.
+        Each factor has a prior variance of its own, which finds the rank. Or all factors of a side share one, as in the
+        paper, which keeps weak ones alive where all are about as strong. Or prior variances fall as one over the
+        factor's number, which does so in tables with gaps where each factor is weaker than the last. ``"auto"`` takes
+        what foresees held-out entries better, or of the first two what is estimated to be nearer to the truth in a
+        complete table, where there are up to a million entries; larger tables have a variance a factor. Where held-out
+        entries want it, it also believes in less noise than there seems to be, or holds the noise at a level instead of
+        learning it. Variational only.
     covariance : {"auto", "full", "diagonal"}, default="auto"
         With gaps, whether each row and column has a covariance matrix over its factors or only variances. ``"auto"`` is
         full while the matrices of all rows and columns hold no more than 300 million numbers. Rows that a graph joins

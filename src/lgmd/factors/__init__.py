@@ -16,7 +16,7 @@ from lgmd.factors.noise import LIKELIHOODS, NOISES, Noise, NoiseModel
 from lgmd.factors.paper import PaperUpdate
 from lgmd.factors.posterior import SidePosterior, prediction_features
 from lgmd.factors.prediction import TablePosterior
-from lgmd.factors.prior_laws import LAWS, FallingPriors, PriorLaw, SharedPrior
+from lgmd.factors.prior_laws import FALLING, LAWS, SHARED, PriorLaw
 from lgmd.factors.rotation import balancing, generalized_components, principal_rotation, tied_balancing, translation
 from lgmd.factors.selection import UPDATES, UpdateChoice, select_update
 from lgmd.factors.sylvester import SylvesterUpdate
@@ -24,14 +24,15 @@ from lgmd.factors.variational import PosteriorUpdate, VariationalHalf, prepare_p
 from lgmd.factors.variational_start import VariationalStart, analytic_start, shared_analytic_start, singular_start
 
 __all__ = [
+    "FALLING",
     "LAWS",
     "LIKELIHOODS",
     "NOISES",
+    "SHARED",
     "UPDATES",
     "ConjugateGradientUpdate",
     "DiagonalCovariances",
     "FactorUpdate",
-    "FallingPriors",
     "Half",
     "InterceptTerms",
     "Intercepts",
@@ -42,7 +43,6 @@ __all__ = [
     "PreparedUpdate",
     "PriorLaw",
     "RowCovariances",
-    "SharedPrior",
     "SidePosterior",
     "SpectralCovariance",
     "SylvesterUpdate",

@@ -15,15 +15,24 @@ import numpy as np
 from lgmd._typing import FloatArray
 from lgmd.factors.rotation import balancing, tied_balancing
 
-__all__ = ["LAWS", "FallingPriors", "OwnPriors", "PriorLaw", "SharedPrior"]
+__all__ = ["FALLING", "LAWS", "SHARED", "OwnPriors", "PriorLaw", "TiedPriors"]
+
+SHARED, FALLING = "shared", "falling"
+"""Names of the laws that tie prior variances."""
 
 
 class PriorLaw(Protocol):
     """How prior variances of factors are learned."""
 
-    name: ClassVar[str]
-    is_tied: ClassVar[bool]
-    """Whether the variance of a factor says something of the others."""
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        ...
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether the variance of a factor says something of the others."""
+        ...
 
     def variances(self, moments: FloatArray) -> FloatArray:
         """The likeliest variances for mean second moments of the factors of a side, largest factor first, (k,)."""
@@ -65,71 +74,41 @@ class OwnPriors:
 
 
 @dataclass(frozen=True)
-class SharedPrior:
-    """All factors of a side have the same."""
+class TiedPriors:
+    r"""All factors of a side share one, or they fall with the factor's number l, :math:`g_l = g\, l^{-\text{power}}`.
 
-    name: ClassVar[str] = "shared"
-    is_tied: ClassVar[bool] = True
-
-    def variances(self, moments: FloatArray) -> FloatArray:
-        """The mean."""
-        return np.full_like(moments, moments.mean())
-
-    def balancing(
-        self, moments: tuple[FloatArray, FloatArray], variances: tuple[FloatArray, FloatArray], shape: tuple[int, int]
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Both moments diagonal, as large as the variances of this basis like them."""
-        return _balancing(self, moments, variances, shape)
-
-
-@dataclass(frozen=True)
-class FallingPriors:
-    r"""They fall as one over the factor's number, :math:`g_l = g / l`.
-
-    So do singular values of many real tables. The weak columns live by what the strong ones say of the level, and are
-    not taken to be as strong as those. A power that is learned would be too large, since the moments of weak columns
-    come out too small under a posterior that factorises.
+    Singular values of many real tables fall in some such way. Weak columns live by what the strong ones say of the
+    level, and are not taken to be as strong as those where the power is above 0. It is not learned: the moments of weak
+    columns come out too small under a posterior that factorises, so that it would be too large.
     """
 
-    name: ClassVar[str] = "falling"
+    name: str
+    power: float
     is_tied: ClassVar[bool] = True
 
     def variances(self, moments: FloatArray) -> FloatArray:
         """For a given fall the likeliest level is a mean."""
-        numbers = np.arange(1, len(moments) + 1)
-        return np.asarray(np.mean(moments * numbers) / numbers)
+        fall = self._fall(len(moments))
+        return np.asarray(np.mean(moments / fall) * fall)
 
     def balancing(
         self, moments: tuple[FloatArray, FloatArray], variances: tuple[FloatArray, FloatArray], shape: tuple[int, int]
     ) -> tuple[FloatArray, FloatArray] | None:
-        """As with a shared variance; the largest moments get the largest variances."""
-        return _balancing(self, moments, variances, shape)
+        """The best basis for these variances, at a scale at which both sides are equally large under the law."""
+        fall = self._fall(len(moments[0]))
+        change = tied_balancing(moments[0] / variances[0][0], moments[1] / variances[1][0], shape, fall)
+        if change is None:
+            return None
+        sizes = [
+            float(np.mean(np.einsum("al,ab,bl->l", basis, moment, basis) / fall))
+            for moment, basis in zip(moments, change, strict=True)
+        ]
+        factor = (sizes[1] / sizes[0]) ** 0.25
+        return change[0] * factor, change[1] / factor
+
+    def _fall(self, n_factors: int) -> FloatArray:
+        return np.asarray(np.arange(1.0, n_factors + 1) ** -self.power)
 
 
-LAWS: dict[str, PriorLaw] = {law.name: law for law in (OwnPriors(), SharedPrior(), FallingPriors())}
+LAWS: dict[str, PriorLaw] = {law.name: law for law in (OwnPriors(), TiedPriors(SHARED, 0.0), TiedPriors(FALLING, 1.0))}
 """All laws by their names."""
-
-
-def _balancing(
-    law: PriorLaw,
-    moments: tuple[FloatArray, FloatArray],
-    variances: tuple[FloatArray, FloatArray],
-    shape: tuple[int, int],
-) -> tuple[FloatArray, FloatArray] | None:
-    """The best basis for given variances, at a scale at which both sides are equally large under the law."""
-    spectrum = np.sqrt(variances[0] * variances[1])
-    to_spectrum = np.sqrt(spectrum / variances[0])
-    size = spectrum.max()
-    scaled = (
-        moments[0] * np.outer(to_spectrum, to_spectrum) / size,
-        moments[1] / np.outer(to_spectrum, to_spectrum) / size,
-    )
-    change = tied_balancing(*scaled, shape, np.sort(spectrum)[::-1] / size)
-    if change is None:
-        return None
-    level = [
-        float(np.log(rows * law.variances(np.einsum("al,ab,bl->l", basis, moment, basis) / rows)).mean())
-        for rows, moment, basis in zip(shape, scaled, change, strict=True)
-    ]
-    factor = np.exp((level[1] - level[0]) / 4)
-    return to_spectrum[:, None] * change[0] * factor, change[1] / to_spectrum[:, None] / factor

@@ -122,19 +122,20 @@ class VariationalInference:
     def _restarted(self, state: VariationalState, graphs: tuple[GraphEstimate, GraphEstimate]) -> VariationalState:
         """From the beginning, but under graphs: factors found without them would stay where they are.
 
-        Graphs help weak columns to live, so that what tied prior variances to each other still does, if it need not be
-        that they fall, and columns that had died come back. With gaps these may also live on noise; where that is seen,
-        they are left out. Whether noise has to be held is another question under graphs.
+        Graphs help weak columns to live, so that what tied prior variances to each other still does, though they need
+        not fall, and columns that had died come back. With gaps these may also live on noise; where that is seen, they
+        are left out. Whether noise has to be held is another question under graphs.
         """
         intercepts = Intercepts(state.overall, state.samples.intercepts, state.features.intercepts)
         starter = Starter(self, intercepts, graphs, 0)
         if state.holds_noise:
             return starter.state()
+        known = starter.under_graphs(belief_of(state))
         alive = (self.without_weak_columns(state) or state).samples.rank
         fewer = starter.with_columns(alive)
-        if alive < self.n_components and starter.should_yield_to(fewer, state):
+        if alive < self.n_components and starter.should_yield_to(fewer, known):
             starter = fewer
-        return starter.state(belief_of(state))
+        return starter.state(known)
 
     def posterior(self, state: VariationalState, new_row_variance: float, *, reduction: float = 0.0) -> TablePosterior:
         """What a run leaves behind: rows that a graph couples get the covariances that they have jointly."""
@@ -168,7 +169,7 @@ class VariationalInference:
         arrays: dict[str, Array] = {}
         values = {
             "overall": state.overall,
-            "prior": state.prior.name,
+            "law": state.law.name,
             "holds_noise": state.holds_noise,
             "samples": pack_posterior(state.samples, "samples", arrays),
             "features": pack_posterior(state.features, "features", arrays),
@@ -191,7 +192,7 @@ class VariationalInference:
             unpack_noise(values["noise"], "noise", arrays),
             sample_graph,
             feature_graph,
-            LAWS[values["prior"]],
+            LAWS[values["law"]],
             values["holds_noise"],
         )
 
@@ -235,11 +236,11 @@ class VariationalInference:
         def iterate(state: VariationalState) -> tuple[VariationalState, dict[str, float]]:
             noise, overall = state.noise, state.overall
             step = update_samples(state.samples, state.features, noise, overall)
-            samples = step.posterior.with_priors(A.precision, state.prior)
+            samples = step.posterior.with_priors(A.precision, state.law)
             if not state.holds_noise:
                 noise = model.after_samples(noise, step.squares, row_counts)
             step = update_features(state.features, samples, noise.T, overall)
-            features, squares = step.posterior.with_priors(B.precision, state.prior), step.squares
+            features, squares = step.posterior.with_priors(B.precision, state.law), step.squares
             if self.intercepts.overall:
                 shift = float(np.sum(step.residual / noise.features) / np.sum(step.weight / noise.features))
                 overall += shift

@@ -1,12 +1,12 @@
 """Where variational inference begins.
 
-Three beginnings are known. The bold one takes a tenth of the variance for noise. The cautious one takes all of it and
+Four beginnings are known. The bold one takes a tenth of the variance for noise. The cautious one takes all of it and
 holds that for a while: columns then have to earn their place, as they should where data is thin. Of the two the better
 bound goes on; a graph that joins the thin data can make the bold one better though its bound is not, which entries that
-are held out from short runs say. The third lets all factors of a side share one prior variance, so that weak columns
-live by the strong ones, which is right where columns are alike, or lets variances fall from factor to factor. Its
-bound is always lower, so held-out entries decide; in a complete table, where nothing is to be foreseen, an estimate of
-how far short runs end from the truth.
+are held out from short runs say. The other two tie the prior variances of a side to each other, so that weak columns
+live by the strong ones: all factors share one, which is right where columns are alike, or variances fall from factor to
+factor. Their bound is always lower, so held-out entries decide; in a complete table, where nothing is to be foreseen,
+an estimate of how far short runs end from the truth.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from sklearn.utils import check_random_state
 
 from lgmd._typing import FloatArray, RandomState
 from lgmd.factors import (
+    FALLING,
     LAWS,
-    FallingPriors,
+    SHARED,
     Intercepts,
     RowCovariances,
-    SharedPrior,
     VariationalStart,
     analytic_start,
     prepare_posterior,
@@ -123,10 +123,10 @@ class Starter:
         It is as long as is asked for if that is said, and otherwise no shorter than ``at_least`` iterations.
         """
         starts = self._starts()
-        if not like.prior.is_tied and may_be_cautious and not self._has_edges:
+        if not like.law.is_tied and may_be_cautious and not self._has_edges:
             runs = (self._tried(starts(name), n_iter, at_least) for name in ("bold", "cautious"))
             return min(runs, key=lambda run: run.loss)
-        state = starts(like.prior.name if like.prior.is_tied else "bold")
+        state = starts(like.law.name if like.law.is_tied else "bold")
         noise = replace(state.noise, optimism=like.noise.optimism)
         if like.holds_noise:
             noise = replace(noise, samples=noise.samples * (like.noise.level / noise.level))
@@ -136,8 +136,8 @@ class Starter:
         """The same with another number of columns."""
         return replace(self, problem=replace(self.problem, n_components=n_components))
 
-    def should_yield_to(self, fewer: Starter, like: VariationalState) -> bool:
-        """Whether fewer columns clearly foresee more than all, with the kind of prior that a state has.
+    def should_yield_to(self, fewer: Starter, known: NoiseBelief | None) -> bool:
+        """Whether fewer columns clearly foresee more than all, with the tie of prior variances that was found, if any.
 
         Tables too large to ask need no others if they have an entry for each number to learn. In complete ones columns
         die that are not needed.
@@ -147,7 +147,7 @@ class Starter:
             return False
         if data.n_observed > TIED_ENTRIES:
             return data.n_observed >= sum(data.shape) * self.problem.n_components
-        start: Start = belief_of(like) or "bold"
+        start: Start = known or "bold"
 
         def trial(which: Start, part: int) -> Trial:
             return (fewer if which == "fewer" else self)._trials(start, part)
@@ -165,9 +165,8 @@ class Starter:
         """The start that goes on, and where it leads."""
         problem, starts = self.problem, self._starts()
         if known is None and problem.prior in _TIED:
-            known = NoiseBelief(prior=problem.prior)
+            known = NoiseBelief(law=problem.prior)
         if known is not None:
-            known = self._under_graphs(known)
             return known, _made(known, starts)
         name, state = self._of_columns(starts)
         if problem.prior == "auto" and problem.data.n_observed <= TIED_ENTRIES:
@@ -176,11 +175,11 @@ class Starter:
                 return found, _made(found, starts)
         return name, state
 
-    def _under_graphs(self, known: NoiseBelief) -> NoiseBelief:
+    def under_graphs(self, known: NoiseBelief | None) -> NoiseBelief | None:
         """Where variances fell because of weak columns that graphs now keep alive, they may well be the same."""
-        if self.problem.prior != "auto" or known.prior != FallingPriors.name:
+        if self.problem.prior != "auto" or known is None or known.law != FALLING:
             return known
-        shared = replace(known, prior=SharedPrior.name)
+        shared = replace(known, law=SHARED)
         return better_falling(self._trials, shared, self.problem.data.n_observed) or shared
 
     @cached_property
@@ -230,7 +229,7 @@ class Starter:
         found = better_shared(
             trials, other, data.n_observed, may_doubt_noise=self._may_doubt_noise, may_believe=not self._is_narrow
         )
-        if data.is_complete:
+        if data.is_complete or self.problem.n_components == 1:
             return found
         return better_falling(trials, found or other, data.n_observed) or found
 
@@ -282,19 +281,19 @@ class Starter:
 
         @cache
         def of(name: str) -> VariationalState:
-            prior = LAWS[name if name in _TIED else "columns"]
-            takes_solution = name == "bold" or (prior.is_tied and self._is_narrow)
+            law = LAWS[name if name in _TIED else "columns"]
+            takes_solution = name == "bold" or (law.is_tied and self._is_narrow)
             if analytic and takes_solution:
-                return replace(self._state(solution(name, problem.data, FIRST_NOISE)), prior=prior)
+                return replace(self._state(solution(name, problem.data, FIRST_NOISE)), law=law)
             start, variance, weights = singular()
             if self._is_narrow and name != "cautious":
                 tame = problem.data if weights is None else _tamed(problem.data, self.intercepts, weights)
                 noise = solution(name, tame, FIRST_NOISE * variance).noise_variance
                 state = self._state(start._replace(noise_variance=noise), weights)
-                return self._after_holding_noise(replace(state, prior=prior))
+                return self._after_holding_noise(replace(state, law=law))
             if name == "cautious":
                 return self._after_holding_noise(self._state(_flattened(start, variance), weights))
-            return replace(self._state(start, weights), prior=prior)
+            return replace(self._state(start, weights), law=law)
 
         return of
 
@@ -342,7 +341,7 @@ class Starter:
             # Iterations begin with the rows, for which the columns have to be known.
             update = prepare_posterior(problem.feature_half(graphs[1]))
             features = update(found.samples, found.features, noise.T, found.overall).posterior
-            return VariationalState(found.features, features, found.overall, noise, *graphs, found.prior)
+            return VariationalState(found.features, features, found.overall, noise, *graphs, found.law)
         size = max(problem.n_components, int(n * _SAMPLE_ENTRIES / problem.data.n_observed))
         rows = np.sort(check_random_state(self.random_state).choice(n, size, replace=False))
         # The table is too large to ask whether prior variances are shared, and so is its sample.
@@ -359,12 +358,12 @@ class Starter:
         if problem.diagonal:
             samples = samples.independent()
         noise = problem.noise.start(problem.data, found.noise.level, weights)
-        return VariationalState(samples, found.features, found.overall, noise, *graphs, found.prior)
+        return VariationalState(samples, found.features, found.overall, noise, *graphs, found.law)
 
 
 def belief_of(state: VariationalState) -> NoiseBelief | None:
     """What a state whose noise is learned believes of it, if its prior variances are tied."""
-    return NoiseBelief(state.noise.optimism, prior=state.prior.name) if state.prior.is_tied else None
+    return NoiseBelief(state.noise.optimism, law=state.law.name) if state.law.is_tied else None
 
 
 def losses(state: VariationalState, held: HeldOut) -> FloatArray:
@@ -379,7 +378,7 @@ def losses(state: VariationalState, held: HeldOut) -> FloatArray:
 
 
 def _made(start: Start, starts: Starts) -> VariationalState:
-    return starts(start) if isinstance(start, str) else start.imposed_on(starts(start.prior))
+    return starts(start) if isinstance(start, str) else start.imposed_on(starts(start.law))
 
 
 def _tamed(data: Observed, intercepts: Intercepts, weights: FloatArray) -> DenseObserved:

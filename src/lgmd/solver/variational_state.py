@@ -30,7 +30,7 @@ class VariationalState:
         The overall mean.
     noise : Noise
     sample_graph, feature_graph : GraphEstimate
-    prior : PriorLaw
+    law : PriorLaw
         What ties the prior variances of the factors of a side to each other.
     holds_noise : bool
         Whether the variances of the noise stay as they are.
@@ -42,7 +42,7 @@ class VariationalState:
     noise: Noise
     sample_graph: GraphEstimate
     feature_graph: GraphEstimate
-    prior: PriorLaw = LAWS["columns"]
+    law: PriorLaw = LAWS["columns"]
     holds_noise: bool = False
 
     @property
@@ -73,12 +73,12 @@ def balanced(state: VariationalState) -> VariationalState:
     """
     state = _centre(state)
     if not (state.samples.covariance.rotates and state.features.covariance.rotates):
-        return state
+        return _sorted(state) if state.law.is_tied else state
     A, B = state.sample_graph.precision, state.feature_graph.precision
     samples, features = state.samples, state.features
     samples, features = _translate(samples, features, B)
     features, samples = _translate(features, samples, A)
-    change = state.prior.balancing(
+    change = state.law.balancing(
         (samples.graph_moments(A), features.graph_moments(B)),
         (samples.prior_variance, features.prior_variance),
         (len(samples.mean), len(features.mean)),
@@ -87,8 +87,28 @@ def balanced(state: VariationalState) -> VariationalState:
         samples, features = (
             side.transformed(_extended(basis)) for side, basis in zip((samples, features), change, strict=True)
         )
-    samples, features = samples.with_priors(A, state.prior), features.with_priors(B, state.prior)
+    return _tied(replace(state, samples=samples, features=features))
+
+
+def _tied(state: VariationalState) -> VariationalState:
+    """Prior variances at their best under the law of the state."""
+    samples = state.samples.with_priors(state.sample_graph.precision, state.law)
+    features = state.features.with_priors(state.feature_graph.precision, state.law)
     return replace(state, samples=samples, features=features)
+
+
+def _sorted(state: VariationalState) -> VariationalState:
+    """Factors in the order in which tied prior variances like them best, where their basis cannot change."""
+    moments = np.diag(state.samples.graph_moments(state.sample_graph.precision)) / state.samples.prior_variance[0]
+    moments = moments + (
+        np.diag(state.features.graph_moments(state.feature_graph.precision)) / state.features.prior_variance[0]
+    )
+    order = np.argsort(-moments, kind="stable")
+    samples, features = (
+        replace(side.kept(order), logdet=side.logdet, prior_variance=side.prior_variance)
+        for side in (state.samples, state.features)
+    )
+    return _tied(replace(state, samples=samples, features=features))
 
 
 def _centre(state: VariationalState) -> VariationalState:
@@ -136,4 +156,5 @@ def without_dead_columns(state: VariationalState, share: float = _DEAD) -> Varia
         return state
     if not len(alive):
         alive = np.array([int(np.argmax(state.samples.prior_variance * state.features.prior_variance))])
-    return replace(state, samples=state.samples.kept(alive), features=state.features.kept(alive))
+    state = replace(state, samples=state.samples.kept(alive), features=state.features.kept(alive))
+    return _tied(state) if state.law.is_tied else state
