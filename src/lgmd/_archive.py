@@ -24,6 +24,10 @@ _HEADER = "header"
 _NAMES = "arrays"
 
 
+# What files of a single array begin with.
+_ARRAY = b"\x93NUMPY"
+
+
 class ArchiveError(Exception):
     """The file is not such an archive, or is damaged; the message says which."""
 
@@ -55,6 +59,10 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str
     """
     try:
         with open(path, "rb") as file:  # np.load leaves a file that it opened itself open where it fails
+            is_numpy = file.read(len(_ARRAY)) == _ARRAY
+            if not is_numpy and not zipfile.is_zipfile(file):  # numpy would advise to unpickle it
+                raise ArchiveError("it is no archive")
+            file.seek(0)
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ArchiveError("it is a single array")

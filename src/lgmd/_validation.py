@@ -11,7 +11,20 @@ import scipy.sparse
 from lgmd._typing import SparseGraph
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 
-__all__ = ["as_symmetric", "check_choice", "check_flag", "check_integer", "check_real", "check_seed", "refuse_networkx"]
+__all__ = [
+    "NO_EDGE",
+    "as_symmetric",
+    "check_choice",
+    "check_flag",
+    "check_integer",
+    "check_real",
+    "check_seed",
+    "refuse_masked",
+    "refuse_networkx",
+]
+
+
+NO_EDGE = "Write zero where there is no edge: filled(0) does so."
 
 
 def check_integer(value: Any, name: str, *, minimum: int) -> int:
@@ -66,15 +79,23 @@ def refuse_networkx(graph: Any, name: str) -> None:
         )
 
 
+def refuse_masked(values: Any, name: str, advice: str) -> None:
+    """What lies under a mask is anything, often a huge number, and numpy would take it for a value."""
+    if np.ma.is_masked(values):
+        raise InvalidParameterError(f"{name} has {int(np.ma.getmaskarray(values).sum()):,} masked entries. {advice}")
+
+
 def as_symmetric(matrix: Any, name: str = "The graph") -> SparseGraph:
     """A finite, real, square, symmetric matrix as a float64 ``csr_array``; a copy.
 
-    Asymmetry at the level of round-off is averaged away; more is an error.
+    Asymmetry at the level of round-off is averaged away; more is an error. A learned graph stands for its precision.
     """
+    matrix = getattr(matrix, "precision", matrix)
     if scipy.sparse.issparse(matrix):
         kind = matrix.dtype.kind
     else:
         refuse_networkx(matrix, name)
+        refuse_masked(matrix, name, NO_EDGE)
         try:
             matrix = np.asarray(matrix)
         except ValueError:

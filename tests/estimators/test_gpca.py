@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from lgmd import GPCA, LGMD, PMF
+from lgmd import GPCA, LGMD, PMF, LGMDImputer
 from lgmd.estimators import gpca as gpca_module
 from lgmd.exceptions import InvalidDataError, InvalidGraphError, InvalidParameterError
 from lgmd.metrics import subspace_angle
@@ -113,3 +113,14 @@ def test_bad_input_is_refused(make_table):
         GPCA(2).fit(complete).transform(gappy)
     with pytest.raises(Exception, match="not fitted"):
         GPCA.from_model(PMF(2))
+
+
+def test_the_default_number_of_components_goes_no_further_than_the_table(make_table):
+    complete, _ = make_table(n=12, p=9)
+    assert len(GPCA().fit(complete).singular_values_) == 9
+
+
+def test_only_models_have_components(make_table):
+    complete, _ = make_table()
+    with pytest.raises(InvalidParameterError, match=r"is a LGMDImputer. Of an imputer pass estimator_"):
+        GPCA.from_model(LGMDImputer(PMF(2)).fit(complete))

@@ -437,3 +437,28 @@ def test_columns_of_equal_name_are_refused():
 def test_settings_of_the_wrong_kind_are_refused(settings, expected, make_table):
     with pytest.raises(InvalidParameterError, match=expected):
         LGMD(2, **settings).fit(make_table()[1])
+
+
+def test_masked_positions_are_refused(make_table):
+    model = PMF(2).fit(make_table()[0])
+    with pytest.raises(InvalidParameterError, match=r"rows has 1 masked entries. Leave out"):
+        model.predict(np.ma.array([0, 1], mask=[False, True]), 0)
+
+
+def test_a_callback_that_is_no_function_is_refused_before_the_work(make_table):
+    with pytest.raises(InvalidParameterError, match=r"callback must be a function of one argument.*but is 5"):
+        PMF(2).fit(make_table()[0], callback=5)
+
+
+def test_a_new_row_without_entries_is_told_what_to_do(make_table):
+    _, gappy = make_table(n=20, p=12)
+    model = LGMD(2).fit(gappy)
+    with pytest.raises(InvalidDataError, match=r"Row.*no observed entry.*allow_empty=True"):
+        model.transform(np.full((1, 12), np.nan))
+
+
+@pytest.mark.parametrize(("value", "message"), [(np.nan, "2 of the row factors are NaN"), (1j, "but are complex")])
+def test_row_factors_that_are_no_numbers_have_no_table(make_table, value, message):
+    model = PMF(2).fit(make_table()[0])
+    with pytest.raises(InvalidDataError, match=message):
+        model.inverse_transform(np.full((1, model.rank_), value))

@@ -985,3 +985,14 @@ def test_pandas_output_works_with_error_bars(make_table):
     filled, std = LGMDImputer(LGMD(3)).set_output(transform="pandas").fit_transform(frame, return_std=True)
     assert list(filled.columns) == list(frame.columns)
     assert np.asarray(std).shape == frame.shape
+
+
+@pytest.mark.parametrize("n_new", [1, 2, 20])
+def test_new_rows_have_bars_of_their_own_where_all_rows_came_down_to_one_noise(rng, n_new):
+    table = rng.standard_normal((20, 2)) @ rng.standard_normal((2, 12))  # exactly of low rank: no noise at all
+    model = LGMD(4, noise="samples", sample_graph="none", feature_graph="none").fit(table)
+    new = table[:n_new].copy()
+    new[0, 1:] = np.nan
+    mean, std = model.reconstruct(new, return_std=True)
+    assert mean.shape == std.shape == (n_new, 12)
+    assert std[0, 1:].min() > 100 * model.reconstruct(table[:2], return_std=True)[1].max()

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import haversine_distances
 
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
-from lgmd.graphs import Side, ThresholdGraph, candidates
+from lgmd.graphs import FixedGraph, Side, ThresholdGraph, candidates
 from lgmd.graphs.candidates import candidate_pairs, chain, check_candidates, nearest, union, within
+from lgmd.observed import as_observed
 
 EARTH = 6371.0088
 COLUMNS = Side("feature_graph", "columns")
@@ -426,3 +427,28 @@ def test_a_graph_of_networkx_is_no_adjacency():
 def test_labels_that_are_called_ordered_are_labels():
     rows, columns = candidate_pairs(chain(pd.Series([3.0, 1.0, 2.0], index=["ordered", "cat", "codes"])), 3)
     assert sorted(zip(rows.tolist(), columns.tolist(), strict=True)) == [(0, 2), (1, 2)]
+
+
+MASKED = np.ma.array([[0.0, 1.0], [1.0, 9e36]], mask=[[False, False], [False, True]])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: candidates.candidate_pairs(MASKED, 2), r"has 1 masked entries. Write zero"),
+        (lambda: candidates.chain(MASKED[:, 1]), r"order has 1 masked entries. Every node"),
+        (lambda: candidates.within(MASKED, 1.0), r"coordinates has 1 masked entries. Every node"),
+        (
+            lambda: FixedGraph(MASKED).start(as_observed(np.ones((2, 3))), Side("sample_graph", "rows")),
+            r"has 1 masked entries. Write zero",
+        ),
+    ],
+)
+def test_what_lies_under_a_mask_is_no_value(make, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        make()
+
+
+def test_none_among_values_that_have_an_order_is_missing():
+    with pytest.raises(InvalidParameterError, match=r"1 missing value\(s\), the first at node 1"):
+        candidates.chain([1, None, 2])

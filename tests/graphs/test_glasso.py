@@ -548,3 +548,22 @@ def test_a_giant_component_finishes_in_bounded_memory():
         estimate = learn(GraphicalLassoGraph(), factor)
     assert not estimate.converged
     assert estimate.n_edges == 125_000
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+@pytest.mark.filterwarnings("error")
+def test_a_penalty_may_have_any_precision(rng, kind):
+    S = np.cov(rng.standard_normal((4, 9)), rowvar=False)
+    exact, rough = graphical_lasso(S, 0.25), graphical_lasso(S, kind(0.25))
+    np.testing.assert_array_equal(rough.precision.toarray(), exact.precision.toarray())
+    moments = FactorMoments(rng.standard_normal((9, 4)), np.zeros(9))
+    found, expected = (
+        GraphicalLassoGraph(eta=eta).learn(moments, GraphEstimate.identity(9)) for eta in (kind(0.25), 0.25)
+    )
+    np.testing.assert_array_equal(found.precision.toarray(), expected.precision.toarray())
+
+
+def test_a_penalty_in_single_precision_is_not_lost_beside_a_huge_covariance():
+    S = (np.eye(3) + 0.3) * 1e39
+    rough, exact = (graphical_lasso(S, eta).precision.toarray() for eta in (np.float32(1e38), 1e38))
+    np.testing.assert_allclose(rough, exact, rtol=1e-6)

@@ -601,3 +601,15 @@ def test_the_penalty_of_few_columns_is_larger(columns, rho):
     uncertain = learner.learn(FactorMoments(X, effective_columns=columns / 2), identity)
     stated = replace(learner, rho=min(0.5, 0.03 * max(1.0, 16 / columns) ** 2)).learn(moments, identity)
     np.testing.assert_array_equal(uncertain.precision.toarray(), stated.precision.toarray())
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_penalty_in_single_precision_is_the_same_number():
+    for size in (1.0, 1e39):
+        S = (np.eye(3) + 0.3) * size
+        rough, exact = (
+            laplacian_precision(S, rho) for rho in (np.float32(0.125 * size), float(np.float32(0.125 * size)))
+        )
+        np.testing.assert_array_equal(rough.precision.toarray(), exact.precision.toarray())
+        assert rough.ridge == exact.ridge > 0
+        assert type(rough.objective) is type(exact.objective)

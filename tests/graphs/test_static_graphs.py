@@ -6,7 +6,16 @@ import scipy.sparse
 from sklearn.neighbors import kneighbors_graph
 
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
-from lgmd.graphs import FactorMoments, FixedGraph, KNNGraph, NoGraph, Side, ThresholdGraph, as_learner
+from lgmd.graphs import (
+    FactorMoments,
+    FixedGraph,
+    KNNGraph,
+    NoGraph,
+    Side,
+    ThresholdGraph,
+    as_learner,
+    threshold_precision,
+)
 from lgmd.graphs import candidates as candidate_graphs
 from lgmd.graphs.knn import nearest_rows
 from lgmd.graphs.laplacians import laplacian
@@ -234,3 +243,14 @@ def test_many_rows_with_few_candidates_have_neighbours_without_comparing_all(rng
     assert n <= estimate.n_edges <= 2 * n
     rows, columns = estimate.precision.tocoo().coords
     assert np.abs(rows - columns).max() <= 4
+
+
+def test_a_learned_graph_is_a_graph_as_its_precision_is(make_precision):
+    precision = make_precision(6)
+    estimate = threshold_precision(np.linalg.inv(precision.toarray()), 0.1)
+    for learner in (as_learner(estimate, "sample_graph"), FixedGraph(estimate)):
+        start = learner.start(as_observed(np.ones((6, 3))), Side("sample_graph", "rows"))
+        np.testing.assert_allclose(
+            start.precision.toarray(),
+            FixedGraph(estimate.precision).start(as_observed(np.ones((6, 3))), Side("a", "b")).precision.toarray(),
+        )

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import root_mean_squared_error
 
@@ -107,3 +108,19 @@ def test_what_is_no_table_of_real_numbers_is_refused(values, message):
         rmse(values, [1.0, 2.0])
     with pytest.raises(InvalidDataError, match=f"estimate {message}"):
         rmse([1.0, 2.0], values)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_squares_that_are_no_numbers_do_no_harm(unit):
+    assert rmse([unit, 2 * unit], [-unit, 0.0]) == pytest.approx(2 * unit)
+
+
+def test_nullable_frames_have_gaps():
+    truth = pd.DataFrame({"a": [1, 2], "b": [3, None]}, dtype="Int64")
+    assert rmse(truth, [[1.0, 2.0], [0.0, 7.0]]) == pytest.approx(np.sqrt(5 / 3))
+
+
+def test_a_selection_with_masked_entries_is_refused():
+    where = np.ma.array([True, True], mask=[False, True])
+    with pytest.raises(InvalidDataError, match=r"where has masked entries.*filled\(False\)"):
+        rmse([1.0, 2.0], [0.0, 0.0], where=where)

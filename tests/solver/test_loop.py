@@ -311,8 +311,16 @@ def test_a_damaged_checkpoint_is_refused(make_table, tmp_path, inference):
     path = tmp_path / "run.npz"
     model = PMF(n_components=2, inference=inference, max_iter=2)
     path.write_bytes(b"not a checkpoint")
-    with pytest.raises(CheckpointError, match=r"cannot be used.*Delete it to start anew"):
+    with pytest.raises(
+        CheckpointError, match=r"is no checkpoint, or a damaged one: it is no archive\. Pass another path"
+    ):
         model.fit(gappy, checkpoint=path)
+    assert path.read_bytes() == b"not a checkpoint"
+    with pytest.raises(CheckpointError, match=r"is a folder\. Pass the path of a file"):
+        model.fit(gappy, checkpoint=tmp_path)
+    PMF(n_components=2).fit(gappy).save(tmp_path / "model.npz")
+    with pytest.raises(CheckpointError, match=r"another file of lgmd, not a checkpoint"):
+        model.fit(gappy, checkpoint=tmp_path / "model.npz")
     path.unlink()
     model.fit(gappy, checkpoint=path)
     header, arrays = read_archive(path)

@@ -153,6 +153,10 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
         self
         """
         learners, schedule = self._check_parameters(), self._schedule()
+        if callback is not None and not callable(callback):
+            raise InvalidParameterError(
+                f"callback must be a function of one argument, the progress of the run, or None, but is {callback!r}."
+            )
         _refuse_equal_names(X)
         # Names that scikit-learn refuses are refused before the work, and kept after it.
         validate_data(BaseEstimator(), X, skip_check_array=True)

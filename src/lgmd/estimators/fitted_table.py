@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lgmd._typing import Array, FloatArray
-from lgmd._validation import check_integer, check_seed
+from lgmd._validation import check_integer, check_seed, refuse_masked
 from lgmd.estimators._memory import refuse_oversized
 from lgmd.exceptions import InvalidDataError, InvalidParameterError
 from lgmd.factors import Half, InterceptTerms, TablePosterior, select_update
@@ -84,6 +84,8 @@ class FittedTable(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         ndarray of shape (m, p)
         """
         check_is_fitted(self)
+        if np.iscomplexobj(X):
+            raise InvalidDataError("Row factors must be an array of real numbers, but are complex.")
         try:
             factors = np.asarray(X, dtype=self.sample_factors_.dtype)
         except (TypeError, ValueError) as error:
@@ -92,6 +94,11 @@ class FittedTable(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             raise InvalidDataError(
                 f"Row factors of shape {factors.shape} do not fit the model, which has rank_={self.rank_}: "
                 f"pass an array of shape (m, {self.rank_})."
+            )
+        if not np.all(np.isfinite(factors)):
+            raise InvalidDataError(
+                f"{int((~np.isfinite(factors)).sum()):,} of the row factors are NaN or infinite. Pass what transform() "
+                "gave."
             )
         rows = np.zeros(len(factors)) if sample_intercepts is None else np.asarray(sample_intercepts, dtype=np.float64)
         if rows.shape != (len(factors),):
@@ -263,7 +270,7 @@ class FittedTable(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             table,
             allow_empty_rows=self.allow_empty,
             allow_empty_columns=True,
-            allow_all_missing=self.allow_empty,
+            allow_all_missing=True,
             min_rows=1,
             min_columns=1,
         )
@@ -341,6 +348,7 @@ def floored(penalty: float, data: Observed) -> float:
 
 
 def _positions(values: Any, name: str, length: int) -> Array:
+    refuse_masked(values, name, "Leave out the positions that are not wanted.")
     positions = np.asarray(values)
     if positions.size == 0:
         return positions.astype(np.int64)

@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from lgmd._typing import FloatArray
 from lgmd._validation import check_integer, check_seed
-from lgmd.estimators.factorization import Factorization, check_rank
+from lgmd.estimators.factorization import Factorization, most_components
 from lgmd.estimators.notebook import NotebookDisplay, size_with_names
 from lgmd.estimators.persistence import SavedAsFile, refuse_mismatch
-from lgmd.exceptions import InvalidDataError, InvalidGraphError
+from lgmd.exceptions import InvalidDataError, InvalidGraphError, InvalidParameterError
 from lgmd.factors import generalized_components
 from lgmd.graphs import FixedGraph, NoGraph, Side
 from lgmd.linalg.cholesky import PrecisionFactor, TooEntangledError, factorize
@@ -89,7 +89,7 @@ class GPCA(SavedAsFile, NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transf
                 "are NaN or missing. Fit LGMD, which takes gaps, and pass it to GPCA.from_model."
             )
         n, p = observed.shape
-        check_rank(k, observed)
+        k = most_components(k, observed)
         check_seed(self.random_state)
         row_factor = _factor(self.sample_graph, observed, Side("sample_graph", "rows"))
         column_factor = _factor(self.feature_graph, observed.T, Side("feature_graph", "columns"))
@@ -107,12 +107,17 @@ class GPCA(SavedAsFile, NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transf
         return self
 
     @classmethod
-    def from_model(cls, model: Factorization) -> GPCA:
+    def from_model(cls, model: Any) -> GPCA:
         """The components of a fitted model's low-rank part, in the metrics of its two graphs.
 
         The paper's post-processing: ``U D`` and ``V`` are the identified factors. In closed form, with gaps or
         without; the cost is ``O((n + p) k^2)`` beside the triangular solves with the graphs.
         """
+        if not isinstance(model, Factorization):
+            found = type(model).__name__
+            raise InvalidParameterError(
+                f"model must be a fitted LGMD, LGMDPlus, PMF or DGRMD, but is a {found}. Of an imputer pass estimator_."
+            )
         check_is_fitted(model)
         row_factor, column_factor = _entangled(model.sample_graph_), _entangled(model.feature_graph_)
         U, values, V = generalized_components(model.sample_factors_, model.feature_factors_, row_factor, column_factor)

@@ -93,7 +93,8 @@ class LGMD(Factorization):
     sample_graph_, feature_graph_ : csr_array of shape (n, n) and (p, p)
         Precision matrices.
     sample_strength_, feature_strength_ : float
-        For graphs of the form ``a I + b L`` the ratio ``b / a``, zero where there is no edge; NaN for other graphs.
+        Of graphs whose strength is learned (``PriorGraph``, ``EvidenceGraph``) the ratio ``b / a`` in ``a I + b L``,
+        zero where there is no edge; NaN for other learners.
     intercept_, sample_intercepts_, feature_intercepts_ : float, ndarray of shape (n,) and of shape (p,)
     noise_variance_ : float
         Learned, or held in thin tables, on average over the table; for MAP the mean squared residual of the observed

@@ -150,7 +150,7 @@ def _encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
         return {"type": "array", "name": name, "object": array.dtype == object}
     if callable(value) and name.endswith(".candidates"):
         raise InvalidParameterError(
-            f"{name.removeprefix('parameter.')} is a function, which cannot be written to a file. Pass the adjacency "
+            f"{name.replace('parameter.', '')} is a function, which cannot be written to a file. Pass the adjacency "
             "that it makes, candidates=function(n) with n the number of nodes, and fit again."
         )
     raise InvalidParameterError(

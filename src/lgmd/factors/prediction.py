@@ -95,7 +95,8 @@ class TablePosterior:
         """The posterior of other rows with the same columns, which are held as they are."""
         m, k = data.shape[0], self.samples.rank
         prior = None
-        if np.any(self.noise.samples != self.noise.samples[0]):
+        # Rows may each have had a noise of their own and all have come down to the same.
+        if len(self.noise.sample_spread) > 1 or np.any(self.noise.samples != self.noise.samples[0]):
             prior = self.noise.prior or VariancePrior(float(np.median(self.noise.samples)))
         half = VariationalHalf(
             data,

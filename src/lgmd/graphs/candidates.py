@@ -21,7 +21,7 @@ import scipy.sparse
 from scipy.spatial import cKDTree
 
 from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
-from lgmd._validation import check_integer, refuse_networkx
+from lgmd._validation import NO_EDGE, check_integer, refuse_masked, refuse_networkx
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 from lgmd.graphs.base import Side
 from lgmd.graphs.laplacians import adjacency_of
@@ -212,6 +212,7 @@ def _pattern(matrix: Any, name: str) -> SparseGraph:
     """A square matrix of finite real numbers as a canonical ``csr_array``; shares data where it can."""
     if not scipy.sparse.issparse(matrix):
         refuse_networkx(matrix, name)
+        refuse_masked(matrix, name, NO_EDGE)
         try:
             matrix = np.asarray(matrix)
         except ValueError:
@@ -265,6 +266,7 @@ def _symmetric(n: int, rows: IntArray, columns: IntArray) -> SparseGraph:
 
 def _sorting(order: Any) -> IntArray:
     """The nodes in the order of their values."""
+    refuse_masked(order, "order", "Every node needs a place.")
     values: Array = _ranks(order)
     if values.ndim != 1:
         found = f"{order!r:.80}" if values.ndim == 0 else f"an array of shape {values.shape}"
@@ -274,6 +276,8 @@ def _sorting(order: Any) -> IntArray:
     _refuse_mixed(order, values)
     if values.dtype.kind == "c":
         raise InvalidParameterError("order holds complex numbers, which have no order.")
+    if values.dtype == object:
+        values = np.array([np.nan if value is None else value for value in values], dtype=object)
     missing = np.flatnonzero(values != values)  # NaN and NaT, of any type
     if len(missing):
         raise InvalidParameterError(
@@ -306,6 +310,7 @@ def _refuse_mixed(order: Any, values: Array) -> None:
 
 def _points(coordinates: Any, geographic: bool) -> FloatArray:
     """Coordinates as an array (n, d); geographic ones as points on the unit sphere."""
+    refuse_masked(coordinates, "coordinates", "Every node needs a place.")
     try:
         points = np.asarray(coordinates, dtype=np.float64)
     except (TypeError, ValueError) as error:

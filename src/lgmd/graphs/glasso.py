@@ -93,7 +93,7 @@ def graphical_lasso(
     A Newton step on a component of m nodes and e edges takes ``O(m^3)`` operations in LAPACK, and ``O(m e)`` a sweep of
     coordinate descent.
     """
-    _check_penalty(eta)
+    eta = _checked_penalty(eta)
     check_flag(penalize_diagonal, "penalize_diagonal")
     check_integer(max_iter, "max_iter", minimum=1)
     check_positive(tol, "tol")
@@ -174,20 +174,25 @@ class GraphicalLassoGraph(GraphLearner):
                     "penalize_diagonal=True needs eta: a density moves the penalty, and with it the objective that is "
                     "to fall."
                 )
-            _check_penalty(self.eta)
+            _checked_penalty(self.eta)
         elif self.eta is not None and not 0 < check_finite(self.eta, "eta") < 1:
             raise InvalidParameterError(
                 f"eta is a correlation and a penalty, so it must be between 0 and 1, but is {self.eta}."
             )
+
+    @property
+    def _eta(self) -> float | None:
+        """In double precision, whatever it was given in."""
+        return None if self.eta is None else float(self.eta)
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """No edge before a factor is known."""
         n = data.shape[0]
         check_candidates(self.candidates, n, side)
         identity = GraphEstimate.identity(n)
-        if not self.penalize_diagonal or self.eta is None:
+        if not self.penalize_diagonal or self._eta is None:
             return identity
-        return GraphEstimate(identity.precision, 0.0, penalty=self.eta * n)
+        return GraphEstimate(identity.precision, 0.0, penalty=self._eta * n)
 
     def learn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
         """Stream the pairs of rows, keep the strong ones, solve each component that they form."""
@@ -195,8 +200,8 @@ class GraphicalLassoGraph(GraphLearner):
         allowed = candidate_pairs(self.candidates, n)
         source: _Correlations | _SecondMoments
         if self.penalize_diagonal:
-            assert self.eta is not None
-            source = _SecondMoments(moments, self.eta)
+            assert self._eta is not None
+            source = _SecondMoments(moments, self._eta)
         else:
             source = _Correlations(moments)
         pairs, values, eta = self._screen(source, allowed, previous)
@@ -221,12 +226,12 @@ class GraphicalLassoGraph(GraphLearner):
         if allowed is not None:
             rows, columns = allowed
         else:
-            if self.eta is None:
+            if self._eta is None:
                 found = strongest_pairs(source.vectors, count + 1)
             else:
                 rounding = _SEARCH_ROUNDING * float(np.finfo(source.vectors.dtype).eps) * float(source.variances.max())
                 try:
-                    found = pairs_above(source.vectors, max(0.0, self.eta - rounding), at_most=_MOST_EDGES)
+                    found = pairs_above(source.vectors, max(0.0, self._eta - rounding), at_most=_MOST_EDGES)
                 except TooManyPairsError:
                     raise InvalidParameterError(
                         f"eta={self.eta} joins more than {_MOST_EDGES:,} of the {n_pairs:,} pairs of {n:,} nodes, too "
@@ -236,8 +241,8 @@ class GraphicalLassoGraph(GraphLearner):
             if source.moments.cross is not None:
                 rows, columns = _with_edges(rows, columns, previous.precision)
         values = _in_parts(source.pairs, rows, columns)
-        if self.eta is not None:
-            eta = self.eta
+        if self._eta is not None:
+            eta = self._eta
         elif len(values) > count:
             # The first pair left out marks the threshold.
             first_left_out = float(-np.partition(-np.abs(values), count)[count])
@@ -254,7 +259,7 @@ class GraphicalLassoGraph(GraphLearner):
         allowed: tuple[IntArray, IntArray] | None,
     ) -> GraphEstimate:
         """The new graph, or the previous one where it is still the better one."""
-        assert self.eta is not None
+        assert self._eta is not None
         upper = scipy.sparse.triu(previous.precision, k=1).tocoo()
         rows, columns = (index.astype(np.int64) for index in upper.coords)
         if allowed is not None:
@@ -263,11 +268,11 @@ class GraphicalLassoGraph(GraphLearner):
                 return estimate
         diagonal = previous.precision.diagonal()
         fit = float(diagonal @ source.variances) + 2.0 * float(upper.data @ _in_parts(source.pairs, rows, columns))
-        off_diagonal = 2.0 * self.eta * float(np.abs(upper.data).sum())
+        off_diagonal = 2.0 * self._eta * float(np.abs(upper.data).sum())
         objective = fit + off_diagonal - previous.logdet
         if objective >= estimate.objective:
             return estimate
-        penalty = off_diagonal + self.eta * float(diagonal.sum())
+        penalty = off_diagonal + self._eta * float(diagonal.sum())
         return GraphEstimate(previous.precision, previous.logdet, objective, estimate.converged, penalty)
 
 
@@ -307,8 +312,8 @@ class _SecondMoments:
         return products
 
 
-def _check_penalty(eta: Any) -> None:
-    check_positive(eta, "eta", "without a penalty a singular covariance has no precision")
+def _checked_penalty(eta: Any) -> float:
+    return check_positive(eta, "eta", "without a penalty a singular covariance has no precision")
 
 
 def _as_start(start: Any, n: int) -> SparseGraph | None:

@@ -132,7 +132,7 @@ def laplacian_precision(
     Exact up to 5,000 nodes; ``O(n^3)`` a step, about ten steps. 150 nodes take 20 ms and 1,000 nodes one or two
     seconds.
     """
-    _check_rho(rho)
+    rho = _checked_rho(rho)
     check_flag(sparse, "sparse")
     check_real(tol, "tol")
     check_integer(max_iter, "max_iter", minimum=1)
@@ -166,8 +166,8 @@ def _problem_of(dense: FloatArray, units: Units, candidates: Any, rho: float, sp
     return _Problem.of(rows, columns, distances, variances, units.penalty(rho), sparse)
 
 
-def _check_rho(rho: Any) -> None:
-    check_positive(rho, "rho", "without a penalty the likelihood of a singular covariance has no maximum")
+def _checked_rho(rho: Any) -> float:
+    return check_positive(rho, "rho", "without a penalty the likelihood of a singular covariance has no maximum")
 
 
 def _pairs(candidates: Any, n: int) -> tuple[IntArray, IntArray]:
@@ -442,7 +442,7 @@ class LaplacianGraph(GraphLearner):
     def validate(self) -> None:
         """Check the parameters but candidates, which are checked against the table by :meth:`start`."""
         if self.rho is not None:
-            _check_rho(self.rho)
+            _checked_rho(self.rho)
         check_flag(self.sparse, "sparse")
         check_integer(self.n_neighbors, "n_neighbors", minimum=1)
         check_flag(self.order, "order")
@@ -503,7 +503,7 @@ class LaplacianGraph(GraphLearner):
 
     def _rho(self, moments: FactorMoments) -> float:
         if self.rho is not None:
-            return self.rho
+            return float(self.rho)
         rho = 0.12 if self.sparse else 0.03
         if self.candidates is None:
             # In few directions every row has neighbours by chance, and many rows to find them among.

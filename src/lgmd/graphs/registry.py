@@ -9,7 +9,7 @@ import scipy.sparse
 
 from lgmd._validation import refuse_networkx
 from lgmd.exceptions import InvalidParameterError
-from lgmd.graphs.base import GraphLearner
+from lgmd.graphs.base import GraphEstimate, GraphLearner
 from lgmd.graphs.evidence import EvidenceGraph
 from lgmd.graphs.fixed import FixedGraph
 from lgmd.graphs.glasso import GraphicalLassoGraph
@@ -45,6 +45,8 @@ def as_learner(graph: Any, parameter: str) -> GraphLearner:
         learner = LEARNERS[graph]()
     elif graph is None:
         learner = NoGraph()
+    elif isinstance(graph, GraphEstimate):
+        learner = FixedGraph(graph.precision)
     elif scipy.sparse.issparse(graph) or isinstance(graph, list | tuple) or hasattr(graph, "__array__"):
         learner = FixedGraph(graph if scipy.sparse.issparse(graph) else np.asarray(graph))
     else:

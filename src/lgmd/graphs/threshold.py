@@ -213,7 +213,7 @@ class ThresholdGraph(GraphLearner):
         n_pairs = n * (n - 1) // 2
         if self.eta is not None:
             try:
-                return pairs_above(vectors, self.eta, at_most=_MOST_EDGES), self.eta
+                return pairs_above(vectors, float(self.eta), at_most=_MOST_EDGES), float(self.eta)
             except TooManyPairsError:
                 raise InvalidParameterError(
                     f"eta={self.eta} joins more than {_MOST_EDGES:,} of the {n_pairs:,} pairs of {n:,} nodes, "
@@ -225,7 +225,7 @@ class ThresholdGraph(GraphLearner):
     def _select_among(self, candidates: Pairs, n: int) -> tuple[Pairs, float]:
         """The candidates above the threshold, and the threshold."""
         if self.eta is not None:
-            return candidates.take(np.flatnonzero(np.abs(candidates.values) > self.eta)), self.eta
+            return candidates.take(np.flatnonzero(np.abs(candidates.values) > float(self.eta))), float(self.eta)
         n_pairs = len(candidates)
         count = min(_default_count(n), n_pairs // 2) if self.density is None else round(self.density * n_pairs)
         # Candidates come sorted by position, which is how ties are broken.

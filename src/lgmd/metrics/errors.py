@@ -1,5 +1,7 @@
 """Errors of entries: how far an estimated table is from the true one."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -63,13 +65,16 @@ def rmse(truth: ArrayLike, estimate: ArrayLike, where: ArrayLike | None = None) 
             f"{n_bad:,} of the {n_counted:,} counted entries are NaN or infinite in the estimate, or "
             "infinite in truth. Leave them out with where, or fill them first."
         )
-    return float(np.sqrt(np.mean((estimate[counted] - truth[counted]) ** 2)))
+    differences = estimate[counted] - truth[counted]
+    largest = float(np.abs(differences).max())
+    # Squares of the largest and smallest numbers are none.
+    return largest * float(np.sqrt(np.mean((differences / largest) ** 2))) if 0 < largest < np.inf else largest
 
 
 def _as_floats(values: ArrayLike, name: str) -> FloatArray:
     """Return a float64 array in which masked entries are NaN; raise for text, complex numbers and ragged lists."""
     try:
-        array = np.ma.masked_array(values)
+        array = np.ma.masked_array(_without_pandas_na(values))
         # Elsewhere numbers would be parsed from text, and imaginary parts dropped.
         if array.dtype.kind in "fiubO":
             return np.ma.filled(array.astype(np.float64), np.nan)
@@ -79,10 +84,20 @@ def _as_floats(values: ArrayLike, name: str) -> FloatArray:
     raise InvalidDataError(f"{name} holds {found}. Pass an array of real numbers.")
 
 
+def _without_pandas_na(values: Any) -> Any:
+    """Frames and series of nullable numbers with NaN where there is none."""
+    nullable = hasattr(values, "isna") and hasattr(values, "to_numpy") and np.asarray(values).dtype == object
+    return values.to_numpy(dtype=np.float64, na_value=np.nan) if nullable else values
+
+
 def _as_selection(where: ArrayLike | None, truth: FloatArray) -> Array:
     """Return `where` as a boolean array of the shape of `truth`."""
     if where is None:
         return np.ones(truth.shape, dtype=bool)
+    if np.ma.is_masked(where):
+        raise InvalidDataError(
+            "where has masked entries, which say neither yes nor no. Fill them: where.filled(False)."
+        )
     selection = np.asarray(where)
     if selection.dtype != np.bool_:
         raise InvalidDataError(

@@ -50,10 +50,20 @@ class Checkpoint:
                     f"There is no folder {self.path.parent} for the checkpoint {self.path.name}. Create it first."
                 )
             return None
+        if self.path.is_dir():
+            raise CheckpointError(f"The checkpoint {self.path} is a folder. Pass the path of a file.")
         try:
             header, arrays = read_archive(self.path)
-            if header.get("format") != _FORMAT or header.get("version") != _VERSION:
-                raise ArchiveError("it is not a checkpoint of this version of lgmd")
+        except ArchiveError as error:
+            raise CheckpointError(
+                f"{self.path} is no checkpoint, or a damaged one: {error}. Pass another path, or move the file away if "
+                "nobody needs it."
+            ) from error
+        if header.get("format") != _FORMAT:
+            raise CheckpointError(f"{self.path} is another file of lgmd, not a checkpoint. Pass another path.")
+        try:
+            if header.get("version") != _VERSION:
+                raise ArchiveError("it was written by another version of lgmd")
             if header["fingerprint"] != identity:
                 raise CheckpointError(
                     f"The checkpoint {self.path} was written for other data or other settings. Pass those again to "
