@@ -90,7 +90,8 @@ def as_symmetric(matrix: Any, name: str = "The graph") -> SparseGraph:
 
     Asymmetry at the level of round-off is averaged away; more is an error. A learned graph stands for its precision.
     """
-    matrix = getattr(matrix, "precision", matrix)
+    if not hasattr(matrix, "iloc"):  # in a DataFrame it would be the column of that name
+        matrix = getattr(matrix, "precision", matrix)
     if scipy.sparse.issparse(matrix):
         kind = matrix.dtype.kind
     else:

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 
@@ -16,6 +17,7 @@ from lgmd.tables import read_table, write_table
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "faq.md"
 Y = np.random.default_rng(0).standard_normal((12, 8))
+NAMES = "abcdefghijkl"
 
 
 def with_value(value, rows, columns=slice(None)):
@@ -44,6 +46,11 @@ def load_other_file():
     LGMD.load("model.npz")
 
 
+def chain_backwards():
+    graph = pd.DataFrame(candidates.chain(12).toarray().astype(float), list(NAMES), list(NAMES))
+    return graph.iloc[::-1, ::-1]
+
+
 def twice_in_one_place():
     places = ([0, 0, 1, 2], [1, 1, 0, 2])
     return LGMD(2).fit(scipy.sparse.coo_array((np.ones(4), places), shape=(3, 3)))
@@ -59,6 +66,7 @@ CASES = {
     "n_components=...": lambda: LGMD(9).fit(Y),
     "X has ... features": lambda: quick().transform(Y[:, :4]),
     "rows must be between": lambda: quick().predict(20, 0),
+    "The columns of the table": lambda: LGMD(2, tol=1.0).fit(pd.DataFrame(Y)).transform(pd.DataFrame(Y).iloc[:, ::-1]),
     "..., line ..., column": lambda: read("name,a,b\nx,1,2\ny,1,oops\n"),
     "..., line ...: there are": lambda: read("name,a,b,c\nx,1,2,3\ny,1,3\nz,1,2,3\n"),
     "...: the column name": lambda: read("name,a,b,a\nx,1,2,3\ny,1,2,3\n"),
@@ -68,6 +76,7 @@ CASES = {
     "... is there already": lambda: write_table(read("name,a,b\nx,1,2\ny,1,3\n"), "table.csv"),
     "...: log1p is": lambda: read("name,a,b\nx,1,-2\ny,1,3\n", log1p=True),
     "sample_graph is ... x": lambda: LGMD(2, sample_graph=np.eye(5)).fit(Y),
+    "sample_graph has the rows": lambda: LGMD(2, sample_graph=chain_backwards()).fit(pd.DataFrame(Y, list(NAMES))),
     "sample_graph is not symmetric": lambda: LGMD(2, sample_graph=np.triu(np.ones((12, 12)))).fit(Y),
     "sample_graph looks like": lambda: quick(sample_graph=PriorGraph(laplacian(candidates.chain(12).astype(float)))),
     "sample_graph must be one of": lambda: LGMD(2, sample_graph="knnn").fit(Y),

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from lgmd._typing import FloatArray, SparseGraph
 from lgmd._validation import check_choice, check_flag, check_integer, check_real, check_seed
 from lgmd.estimators.fitted_table import FittedTable, floored
+from lgmd.estimators.labels import remember_labels
 from lgmd.estimators.notebook import NotebookDisplay, size_with_names
 from lgmd.estimators.persistence import SavedAsFile, refuse_mismatch, refuse_missing
 from lgmd.exceptions import ConvergenceWarning, InvalidDataError, InvalidParameterError
@@ -177,6 +178,8 @@ class Factorization(FittedTable, SavedAsFile, NotebookDisplay, BaseEstimator):
             checkpoint=saver,
         )
         validate_data(self, X, skip_check_array=True, reset=True)
+        remember_labels(self, X, "sample", problem.data.row_names)
+        remember_labels(self, X, "feature", getattr(self, "feature_names_in_", None))
         self._keep(problem, solution, scale)
         return self
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lgmd._typing import Array, FloatArray
 from lgmd._validation import check_integer, check_seed, refuse_masked
 from lgmd.estimators._memory import refuse_oversized
+from lgmd.estimators.labels import refuse_reordered
 from lgmd.exceptions import InvalidDataError, InvalidParameterError
 from lgmd.factors import Half, InterceptTerms, TablePosterior, select_update
 from lgmd.observed import Observed, as_observed
@@ -238,6 +239,7 @@ class FittedTable(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         shape = (len(self.sample_factors_), len(self.feature_factors_))
         observed = as_observed(X, allow_empty_rows=True, allow_empty_columns=True, min_rows=1, min_columns=1)
         validate_data(self, X, skip_check_array=True, reset=False)
+        refuse_reordered(self, X, "feature")
         if observed.shape != shape:
             raise InvalidDataError(
                 f"The table to score is {observed.shape[0]} x {observed.shape[1]}, but the fitted one is "
@@ -249,6 +251,7 @@ class FittedTable(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
                 "The rows of the table to score have other names than the fitted ones, or another order. Entries are "
                 "scored where they stand: reindex the table to the fitted rows."
             )
+        refuse_reordered(self, X, "sample")
         entries = observed.entries()
         rows = np.repeat(np.arange(shape[0]), np.diff(entries.indptr))
         columns = np.asarray(entries.indices, dtype=np.int64)
@@ -275,6 +278,7 @@ class FittedTable(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             min_columns=1,
         )
         validate_data(self, table, skip_check_array=True, reset=False)
+        refuse_reordered(self, table, "feature")
         return observed.divided(self.scale_)
 
     def _regress(self, data: Observed) -> tuple[FloatArray, FloatArray]:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from lgmd._typing import FloatArray
 from lgmd._validation import check_integer, check_seed
 from lgmd.estimators.factorization import Factorization, most_components
+from lgmd.estimators.labels import refuse_reordered, remember_labels
 from lgmd.estimators.notebook import NotebookDisplay, size_with_names
 from lgmd.estimators.persistence import SavedAsFile, refuse_mismatch
 from lgmd.exceptions import InvalidDataError, InvalidGraphError, InvalidParameterError
@@ -103,6 +104,7 @@ class GPCA(SavedAsFile, NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transf
             left, values, right = randomized_svd(whitened, k, random_state=check_random_state(self.random_state))
         U, V = row_factor.color(left[:, :k]), column_factor.color(right[:k].T)
         validate_data(self, X, skip_check_array=True, reset=True)
+        remember_labels(self, X, "feature", getattr(self, "feature_names_in_", None))
         self._keep(U, values[:k], V, mean, column_factor, observed.dtype)
         return self
 
@@ -123,8 +125,9 @@ class GPCA(SavedAsFile, NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transf
         U, values, V = generalized_components(model.sample_factors_, model.feature_factors_, row_factor, column_factor)
         result = cls(len(values), model.sample_graph_, model.feature_graph_)
         result.n_features_in_ = len(V)
-        if hasattr(model, "feature_names_in_"):
-            result.feature_names_in_ = model.feature_names_in_
+        for name in ("feature_names_in_", "feature_labels_"):
+            if hasattr(model, name):
+                setattr(result, name, getattr(model, name))
         mean = model.feature_intercepts_ + model.intercept_
         result._keep(U, values, V, mean, column_factor, model.sample_factors_.dtype)
         return result
@@ -141,6 +144,7 @@ class GPCA(SavedAsFile, NotebookDisplay, ClassNamePrefixFeaturesOutMixin, Transf
         _refuse_sparse(X)
         observed = as_observed(X, allow_empty_rows=True, allow_empty_columns=True, min_rows=1, min_columns=1)
         validate_data(self, X, skip_check_array=True, reset=False)
+        refuse_reordered(self, X, "feature")
         if not isinstance(observed, DenseObserved):
             raise InvalidDataError(
                 "GPCA needs complete rows, but some entries are NaN. Use LGMD.transform for rows with gaps."

@@ -120,6 +120,9 @@ class LGMD(Factorization):
     n_features_in_ : int
     feature_names_in_, sample_names_in_ : ndarray
         Column and row names, where the table had them.
+    feature_labels_, sample_labels_ : ndarray
+        Labels of a DataFrame that are no names: columns that are not text, rows that are numbered. Tables that have
+        them in another order are refused.
 
     Examples
     --------

@@ -14,6 +14,7 @@ import scipy.sparse
 from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
 from lgmd._validation import as_symmetric
 from lgmd.exceptions import InvalidGraphError
+from lgmd.graphs.labels import refuse_other_order
 from lgmd.linalg.pairs import pair_products
 from lgmd.observed import Observed
 
@@ -31,8 +32,9 @@ class Side(NamedTuple):
     nodes: str
 
 
-def graph_over(matrix: Any, n: int, side: Side) -> SparseGraph:
-    """A given symmetric matrix over the ``n`` nodes of a side."""
+def graph_over(matrix: Any, n: int, side: Side, names: Array | None = None) -> SparseGraph:
+    """A given symmetric matrix over the ``n`` nodes of a side, in the order of their names if it has labels."""
+    refuse_other_order(matrix, side.parameter, names, side.nodes)
     graph = as_symmetric(matrix, side.parameter)
     nodes = graph.shape[0]
     if nodes != n:

@@ -24,6 +24,7 @@ from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
 from lgmd._validation import NO_EDGE, check_integer, refuse_masked, refuse_networkx
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 from lgmd.graphs.base import Side
+from lgmd.graphs.labels import refuse_other_order
 from lgmd.graphs.laplacians import adjacency_of
 from lgmd.graphs.parameters import check_positive
 from lgmd.linalg.threads import available_threads
@@ -68,11 +69,16 @@ def candidate_pairs(candidates: Any, n: int, name: str = "candidates") -> tuple[
     return _upper(pattern)
 
 
-def check_candidates(candidates: Any, n: int, side: Side) -> tuple[IntArray, IntArray] | None:
-    """As :func:`candidate_pairs`, with errors that name the side of the table whose ``n`` nodes they do not fit."""
+def check_candidates(
+    candidates: Any, n: int, side: Side, names: Array | None = None
+) -> tuple[IntArray, IntArray] | None:
+    """As :func:`candidate_pairs`, with errors that name the side of the table whose ``n`` nodes they do not fit.
+
+    Where they are a DataFrame with the names of the nodes, these are to be in the same order.
+    """
     if candidates is None:
         return None
-    pattern, name = _resolve(candidates, n, f"candidates of {side.parameter}")
+    pattern, name = _resolve(candidates, n, f"candidates of {side.parameter}", names, side.nodes)
     if pattern.shape[0] != n:
         raise InvalidGraphError(
             f"{name} is {_times(pattern.shape)} but the data has {n} {side.nodes}. Candidates for edges between "
@@ -200,11 +206,14 @@ def union(*graphs: Any) -> SparseGraph:
     return _symmetric(patterns[0].shape[0], rows, columns)
 
 
-def _resolve(candidates: Any, n: int, name: str) -> tuple[SparseGraph, str]:
+def _resolve(
+    candidates: Any, n: int, name: str, names: Array | None = None, nodes: str = "nodes"
+) -> tuple[SparseGraph, str]:
     """The pattern of what was given or returned, and what to call it."""
     if callable(candidates):
         name = f"What the function for {name} returned for {n} nodes"
         candidates = candidates(n)
+    refuse_other_order(candidates, name, names, nodes)
     return _pattern(candidates, name), name
 
 

@@ -180,9 +180,9 @@ class EvidenceGraph(GraphLearner):
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """No edge before a factor is known."""
         n = data.shape[0]
-        check_candidates(self.candidates, n, side)
+        check_candidates(self.candidates, n, side, data.row_names)
         if self.prior is not None:
-            given_edges(self.prior, n, side._replace(parameter=f"prior of {side.parameter}"))
+            given_edges(self.prior, n, side._replace(parameter=f"prior of {side.parameter}"), data.row_names)
         return GraphEstimate.identity(n)
 
     def learn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:

@@ -26,8 +26,8 @@ class FixedGraph(GraphLearner):
 
     Parameters
     ----------
-    matrix : array-like or sparse matrix of shape (n, n)
-        Symmetric.
+    matrix : array-like, DataFrame or sparse matrix of shape (n, n)
+        Symmetric. Labels of a DataFrame are compared with the names of the table; those in another order are refused.
     kind : {"auto", "precision", "laplacian", "adjacency"}, default="auto"
         What the matrix is. A precision is taken unchanged. A Laplacian gets a ridge, ``L + ridge I``. Of an adjacency
         the Laplacian is formed first. ``"auto"`` takes weights without a sign whose diagonal has a zero for an
@@ -50,7 +50,7 @@ class FixedGraph(GraphLearner):
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """Check the matrix against the table and make a precision of it."""
         n = data.shape[0]
-        graph = graph_over(self.matrix, n, side)
+        graph = graph_over(self.matrix, n, side, data.row_names)
         kind = _recognise(graph) if self.kind == "auto" else self.kind
         if kind == "adjacency":
             if graph.data.min(initial=0.0) < 0:

@@ -188,7 +188,7 @@ class GraphicalLassoGraph(GraphLearner):
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """No edge before a factor is known."""
         n = data.shape[0]
-        check_candidates(self.candidates, n, side)
+        check_candidates(self.candidates, n, side, data.row_names)
         identity = GraphEstimate.identity(n)
         if not self.penalize_diagonal or self._eta is None:
             return identity

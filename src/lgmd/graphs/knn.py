@@ -66,7 +66,7 @@ class KNNGraph(GraphLearner):
         of both rows of every candidate.
         """
         n = data.shape[0]
-        allowed = check_candidates(self.candidates, n, side)
+        allowed = check_candidates(self.candidates, n, side, data.row_names)
         if allowed is not None:
             rows, neighbors = nearest_candidates(data, *allowed, self.n_neighbors)
         else:

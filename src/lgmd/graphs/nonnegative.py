@@ -450,7 +450,7 @@ class LaplacianGraph(GraphLearner):
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """No edge before a factor is known."""
-        check_candidates(self.candidates, data.shape[0], side)
+        check_candidates(self.candidates, data.shape[0], side, data.row_names)
         return GraphEstimate.identity(data.shape[0])
 
     def learn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lgmd._typing import SparseGraph
+from lgmd._typing import Array, SparseGraph
 from lgmd._validation import as_symmetric
 from lgmd.exceptions import InvalidGraphError
 from lgmd.graphs.base import FactorMoments, GraphEstimate, GraphLearner, Side, graph_over
@@ -46,7 +46,7 @@ class PriorGraph(GraphLearner):
 
     def start(self, data: Observed, side: Side) -> GraphEstimate:
         """Check the matrix against the table; no edge before a factor is known."""
-        given_edges(self.adjacency, data.shape[0], side)
+        given_edges(self.adjacency, data.shape[0], side, data.row_names)
         return GraphEstimate.identity(data.shape[0])
 
     def learn(self, moments: FactorMoments, previous: GraphEstimate) -> GraphEstimate:
@@ -76,14 +76,14 @@ def trusted(graph: WeightedGraph, moments: FactorMoments, least: float = 0.0) ->
     return graph.precision(ratio, values)
 
 
-def given_edges(adjacency: Any, n: int, side: Side) -> SparseGraph:
-    """A symmetric adjacency over the ``n`` nodes of a side."""
+def given_edges(adjacency: Any, n: int, side: Side, names: Array | None = None) -> SparseGraph:
+    """A symmetric adjacency over the ``n`` nodes of a side, in the order of their names if it has labels."""
     if adjacency is None or callable(adjacency):
         found = "None" if adjacency is None else "a function, which is taken for candidates alone"
         raise InvalidGraphError(
             f"{side.parameter} needs an adjacency matrix, but was given {found}. Pass the matrix itself, {n} x {n}."
         )
-    graph = graph_over(adjacency, n, side)
+    graph = graph_over(adjacency, n, side, names)
     degrees = np.asarray(abs(graph).sum(axis=1)).ravel() - np.abs(graph.diagonal())
     row_sums = np.asarray(graph.sum(axis=1)).ravel()
     joined = degrees > 0

@@ -18,6 +18,7 @@ from lgmd.graphs.none import NoGraph
 from lgmd.graphs.nonnegative import LaplacianGraph
 from lgmd.graphs.prior import PriorGraph
 from lgmd.graphs.threshold import ThresholdGraph
+from lgmd.observed.labels import is_frame
 
 __all__ = ["LEARNERS", "as_learner"]
 
@@ -48,7 +49,7 @@ def as_learner(graph: Any, parameter: str) -> GraphLearner:
     elif isinstance(graph, GraphEstimate):
         learner = FixedGraph(graph.precision)
     elif scipy.sparse.issparse(graph) or isinstance(graph, list | tuple) or hasattr(graph, "__array__"):
-        learner = FixedGraph(graph if scipy.sparse.issparse(graph) else np.asarray(graph))
+        learner = FixedGraph(graph if scipy.sparse.issparse(graph) or is_frame(graph) else np.asarray(graph))
     else:
         refuse_networkx(graph, parameter)
         if isinstance(graph, type) and issubclass(graph, GraphLearner):

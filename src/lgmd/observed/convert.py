@@ -11,6 +11,7 @@ from lgmd._typing import Array, FloatArray
 from lgmd.exceptions import InvalidDataError
 from lgmd.observed.base import Observed
 from lgmd.observed.dense import DenseObserved
+from lgmd.observed.labels import is_frame, names_of
 from lgmd.observed.sparse import SparseObserved
 
 __all__ = ["NotNumbersError", "as_observed"]
@@ -138,7 +139,7 @@ def _real_values(table: Any) -> tuple[FloatArray, Array | None]:
         mask = np.ma.getmaskarray(table)
         values = np.asarray(table.data)
         return _floats(np.where(mask, np.nan, values) if values.dtype == object else values), mask
-    if _is_frame(table):
+    if is_frame(table):
         return _frame_values(table), None
     try:
         values = np.asarray(table)
@@ -248,13 +249,5 @@ def _refuse_empty(counts: Array, kind: str, names: Array | None) -> None:
     )
 
 
-def _is_frame(table: Any) -> bool:
-    return hasattr(table, "iloc") and hasattr(table, "columns") and hasattr(table, "to_numpy")
-
-
 def _names(table: Any) -> tuple[Array | None, Array | None]:
-    if not _is_frame(table):
-        return None, None
-    rows = None if type(table.index).__name__ == "RangeIndex" else np.asarray(table.index.map(str), dtype=str)
-    columns = None if type(table.columns).__name__ == "RangeIndex" else np.asarray(table.columns.map(str), dtype=str)
-    return rows, columns
+    return (names_of(table.index), names_of(table.columns)) if is_frame(table) else (None, None)

@@ -10,6 +10,7 @@ from lgmd._typing import FloatArray
 from lgmd._validation import check_choice
 from lgmd.estimators import GPCA, LGMDImputer
 from lgmd.estimators.factorization import Factorization
+from lgmd.estimators.labels import refuse_reordered
 from lgmd.exceptions import InvalidDataError, InvalidParameterError
 from lgmd.observed import Observed, as_observed
 from lgmd.report.decomposition import Decomposition, decompose
@@ -65,4 +66,6 @@ def same_table(model: Decomposition, table: Any) -> Observed:
                 f"The {noun} of the table have other names than the fitted ones, or another order. Reindex the table "
                 f"to the fitted {noun}."
             )
+    for side in ("sample", "feature"):
+        refuse_reordered(model.estimator, table, side)
     return observed

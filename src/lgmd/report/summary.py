@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lgmd._typing import FloatArray
+from lgmd.estimators.labels import refuse_reordered
 from lgmd.exceptions import InvalidDataError
 from lgmd.observed import Observed, as_observed
 from lgmd.report.decomposition import Decomposition, decompose
@@ -94,6 +95,8 @@ def summarize(
             f"The table is {observed.shape[0]:,} x {observed.shape[1]:,}, but the model was fitted on one of "
             f"{n:,} x {p:,}. Pass the table that was fitted, or none."
         )
+    for side in ("sample", "feature"):
+        refuse_reordered(fitted.estimator, table, side)
     facts = FitFacts.of(fitted, observed)
     return ReportData(
         title=title or f"{facts.model} of a table of {facts.n_rows:,} x {facts.n_columns:,}",
