@@ -328,7 +328,7 @@ def test_rows_and_columns_that_do_not_go_together_are_refused(make_table):
         ({"inference": "gibbs"}, "inference must be one of 'variational', 'map', but is 'gibbs'"),
         ({"noise": "entries"}, "noise must be one of 'homoscedastic', 'samples', 'features', but is 'entries'"),
         ({"likelihood": "cauchy"}, "likelihood must be one of 'gaussian', 'student', but is 'cauchy'"),
-        ({"prior": "factors"}, "prior must be one of 'auto', 'columns', 'shared', but is 'factors'"),
+        ({"prior": "factors"}, "prior must be one of 'auto', 'columns', 'shared', 'falling', but is 'factors'"),
         ({"covariance": "low-rank"}, "covariance must be one of 'auto', 'full', 'diagonal', but is 'low-rank'"),
         ({"sample_penalty": -1.0}, "sample_penalty must not be negative and must be finite, but is -1.0"),
         ({"feature_penalty": np.nan}, "feature_penalty must not be negative and must be finite, but is nan"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import haversine_distances
 
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
-from lgmd.graphs import FixedGraph, Side, ThresholdGraph, candidates
+from lgmd.graphs import Side, ThresholdGraph, as_learner, candidates
 from lgmd.graphs.candidates import candidate_pairs, chain, check_candidates, nearest, union, within
 from lgmd.observed import as_observed
 
@@ -439,7 +439,9 @@ MASKED = np.ma.array([[0.0, 1.0], [1.0, 9e36]], mask=[[False, False], [False, Tr
         (lambda: candidates.chain(MASKED[:, 1]), r"order has 1 masked entries. Every node"),
         (lambda: candidates.within(MASKED, 1.0), r"coordinates has 1 masked entries. Every node"),
         (
-            lambda: FixedGraph(MASKED).start(as_observed(np.ones((2, 3))), Side("sample_graph", "rows")),
+            lambda: as_learner(MASKED, "sample_graph").start(
+                as_observed(np.ones((2, 3))), Side("sample_graph", "rows")
+            ),
             r"has 1 masked entries. Write zero",
         ),
     ],

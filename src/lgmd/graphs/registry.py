@@ -49,7 +49,8 @@ def as_learner(graph: Any, parameter: str) -> GraphLearner:
     elif isinstance(graph, GraphEstimate):
         learner = FixedGraph(graph.precision)
     elif scipy.sparse.issparse(graph) or isinstance(graph, list | tuple) or hasattr(graph, "__array__"):
-        learner = FixedGraph(graph if scipy.sparse.issparse(graph) or is_frame(graph) else np.asarray(graph))
+        is_matrix = scipy.sparse.issparse(graph) or is_frame(graph) or isinstance(graph, np.ndarray)
+        learner = FixedGraph(graph if is_matrix else np.asarray(graph))
     else:
         refuse_networkx(graph, parameter)
         if isinstance(graph, type) and issubclass(graph, GraphLearner):
