@@ -293,3 +293,55 @@ def test_a_range_that_is_none_is_quoted_as_it_was_typed(command, table_file):
     ended = command("tune", table_file, "-o", "tuned", "--search", "prior=a:b", *SMALL)
     assert ended.code == 1
     assert "--search 'prior=a:b': a range is" in ended.err
+
+
+@pytest.fixture
+def complete(frame, tmp_path):
+    """A table without gaps and another one of the same names, both as files."""
+    values = np.random.default_rng(2).standard_normal((2, *frame.shape)) + 9
+    for name, part in zip(("right.csv", "wrong.csv"), values, strict=True):
+        pd.DataFrame(part, frame.index, frame.columns).to_csv(tmp_path / name, index_label="station")
+
+
+BARE = ("--held-out", 0, "--no-report", "--reconstruction", "none", *SMALL)
+
+
+@pytest.mark.parametrize("model", ["out", "out/model.lgmd"])
+def test_reports_refuse_another_table_of_the_same_names(model, complete, command, tmp_path):
+    assert command("fit", "right.csv", "-o", "out", "--scale", *BARE).code == 0
+    refused = command("report", model, "-o", "page.html", "--table", "wrong.csv")
+    assert refused.code == 1
+    assert (
+        "wrong.csv is not the file that was fitted: it has the size of right.csv, but not the checksum" in refused.err
+    )
+    gaps = pd.read_csv("wrong.csv", index_col=0)
+    gaps.iloc[0, 0] = np.nan
+    gaps.to_csv("gaps.csv")
+    refused = command("report", model, "-o", "page.html", "--table", "gaps.csv")
+    assert "it is 20 x 12 with 239 observed entries, where out/settings.json has one of 20 x 12 with 240" in refused.err
+    assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("model", ["out", "out/model.lgmd"])
+def test_reports_read_the_table_as_the_fit_did(model, complete, command, tmp_path):
+    assert command("fit", "right.csv", "-o", "out", "--scale", *BARE).code == 0
+    ended = command("report", model, "-o", "page.html", "--table", "right.csv")
+    assert (ended.code, ended.err) == (0, "")
+    assert "scale=True" in (tmp_path / "page.html").read_text()
+    for said, words in (
+        ("--no-scale", "read with --scale, as out/settings.json says, but now --no-scale is given"),
+        ("--log1p", "read without --log1p, as out/settings.json says, but now --log1p is given"),
+    ):
+        refused = command("report", model, "-o", "other.html", "--table", "right.csv", said)
+        assert refused.code == 1
+        assert words in refused.err
+    assert command("report", model, "-o", "same.html", "--table", "right.csv", "--scale", "--no-log1p").code == 0
+
+
+def test_reports_warn_of_tables_that_do_not_look_like_the_one_of_the_fit(complete, command):
+    assert command("fit", "right.csv", "-o", "out", "--scale", *BARE).code == 0
+    shutil.copy("out/model.lgmd", "alone.lgmd")
+    read_otherwise = command("report", "alone.lgmd", "-o", "one.html", "--table", "right.csv")
+    assert read_otherwise.code == 0
+    assert re.search(r"explains -[\d,]+% of the variance of the entries of right.csv.*--scale", read_otherwise.err)
+    assert command("report", "alone.lgmd", "-o", "two.html", "--table", "right.csv", "--scale").err == ""
