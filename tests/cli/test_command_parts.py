@@ -75,6 +75,9 @@ def test_exit_codes_are_documented(command):
         ("/data/max_iter/t.csv has no column 'row_names'", "/data/max_iter/t.csv has no column 'row_names'"),
         ("max_iter.csv is empty", "max_iter.csv is empty"),
         ("Leave log1p out, or shift", "Leave --log1p out, or shift"),
+        ("--search 'prior=a:b': a range is", "--search 'prior=a:b': a range is"),
+        ('but is "my prior=a of max_iter" and seed\'s', 'but is "my prior=a of max_iter" and seed\'s'),
+        ("rows' own tol=1 and '1'", "rows' own --tol 1 and '1'"),
     ],
 )
 def test_messages_speak_of_options(message, expected):

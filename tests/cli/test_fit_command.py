@@ -304,3 +304,81 @@ def test_what_a_sparse_file_leaves_out_is_a_gap_or_zero(command, tmp_path, rng):
     ended = command("fit", "t.h5ad", "-o", "zeros", "--zeros", *settings)
     assert ended.code == 0
     assert "no gaps" in ended.out + ended.err
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A table of three named rows as a file."""
+    values = np.random.default_rng(0).standard_normal((3, 6))
+    path = tmp_path / "small.csv"
+    pd.DataFrame(values, index=["a", "b", "c"], columns=list("uvwxyz")).to_csv(path)
+    return path
+
+
+LEAN = ("--held-out", 0, "--no-report", "--reconstruction", "none", "--max-iter", 2, "-k", 2, "--quiet")
+JOINED = {"a": [0, 2.0, 0], "b": [2.0, 0, 3.0], "c": [0, 3.0, 0]}
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("from,to,weight\na,b,2\nb,c,3\n", JOINED),
+        ("a,b,2\nb,c,3\nb,a,2\n", JOINED),
+        ("a,b\nb,c\n", {"a": [0, 1, 0], "b": [1, 0, 1], "c": [0, 1, 0]}),
+        ("0,2,0\n2,0,3\n0,3,0\n", JOINED),
+        (",a,b,c\na,0,2,0\nb,2,0,3\nc,0,3,0\n", JOINED),
+    ],
+)
+def test_lists_of_edges_and_adjacencies_of_three_nodes_are_told_apart(content, expected, command, small, tmp_path):
+    (tmp_path / "graph.csv").write_text(content)
+    ended = command("fit", small, "-o", "out", "--sample-graph", "graph.csv", *LEAN)
+    assert ended.code == 0, ended.err
+    np.testing.assert_array_equal(LGMD.load("out/model.lgmd").sample_graph.adjacency.toarray(), list(expected.values()))
+
+
+@pytest.mark.parametrize("lines", ["from,to,weight\nstation 0,station 1,2\nstation 2,station 3,2", "{},2\n{},2\n{},2"])
+def test_a_list_may_have_as_many_lines_as_columns(lines, command, table_file, tmp_path):
+    pairs = [f"station {i},station {i + 1}" for i in range(0, 6, 2)]
+    (tmp_path / "graph.csv").write_text(lines.format(*pairs))
+    ended = command("fit", table_file, "-o", "out", "--sample-graph", "graph.csv", *LEAN)
+    assert ended.code == 0, ended.err
+    adjacency = LGMD.load("out/model.lgmd").sample_graph.adjacency.tocoo()
+    assert set(adjacency.data) == {2.0}
+    assert adjacency.nnz == (4 if "from" in lines else 6)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "xlsx"])
+def test_lists_of_edges_and_adjacencies_come_in_other_formats_too(ending, command, small, tmp_path):
+    edges = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], "weight": [2.0, 3.0]})
+    adjacency = pd.DataFrame(JOINED, index=list("abc"))
+    for name, frame, indexed in (("edges", edges, False), ("adjacency", adjacency, True)):
+        path = tmp_path / f"{name}.{ending}"
+        (frame.to_parquet if ending == "parquet" else frame.to_excel)(path, index=indexed)
+        ended = command("fit", small, "-o", name, "--sample-graph", path, *LEAN)
+        assert ended.code == 0, ended.err
+        found = LGMD.load(f"{name}/model.lgmd").sample_graph.adjacency.toarray()
+        np.testing.assert_array_equal(found, list(JOINED.values()))
+
+
+def test_days_join_rows_whose_names_are_days(command, tmp_path):
+    days = pd.date_range("2018-01-01", periods=5)
+    values = np.random.default_rng(0).standard_normal((5, 6))
+    pd.DataFrame(values, index=days, columns=list("uvwxyz")).to_csv(tmp_path / "days.csv", index_label="day")
+    pd.DataFrame({"source": days[:-1], "target": days[1:]}).to_excel(tmp_path / "next.xlsx", index=False)
+    ended = command("fit", "days.csv", "-o", "out", "--sample-graph", "next.xlsx", *LEAN)
+    assert ended.code == 0, ended.err
+    chain = np.diag(np.ones(4), 1) + np.diag(np.ones(4), -1)
+    np.testing.assert_array_equal(LGMD.load("out/model.lgmd").sample_graph.adjacency.toarray(), chain)
+
+
+def test_settings_name_graphs_in_files_wherever_they_are_read(command, small, tmp_path, monkeypatch):
+    (tmp_path / "graph.csv").write_text("from,to\na,b\n")
+    assert command("fit", small, "-o", "out", "--sample-graph", "graph.csv", *LEAN).code == 0
+    stored = json.loads((tmp_path / "out/settings.json").read_text())["parameters"]
+    assert stored["sample_graph"] == str(tmp_path / "graph.csv")
+    assert stored["feature_graph"] == "evidence"
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    again = command("fit", small, "-o", "out", "--settings", "../out/settings.json", *LEAN)
+    assert again.code == 0, again.err
+    assert LGMD.load("out/model.lgmd").sample_graph.adjacency.nnz == 2

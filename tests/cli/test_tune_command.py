@@ -3,12 +3,14 @@
 import json
 import os
 import re
+import shutil
 import signal
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from lgmd import PMF, LGMDImputer
+from lgmd import LGMD, PMF, LGMDImputer
 from lgmd.cli._search_space import parse_space
 from lgmd.exceptions import InvalidParameterError
 from lgmd.tuning.parameters import targets
@@ -220,3 +222,126 @@ def test_a_table_of_another_shape(command, table_file, frame, tmp_path):
     assert ended.code == 1
     assert "10 x 12" in ended.err
     assert not (tmp_path / "page.html").exists()
+
+
+def test_choices_may_mix_whole_and_decimal_numbers(command, table_file):
+    ended = command("tune", table_file, "-o", "tuned", "--search", "penalty=0.1,1,10", "--trials", 6, *SMALL)
+    assert ended.code == 0, ended.err
+    assert {"0.1", "1", "10"} >= set(pd.read_csv("tuned/trials.csv", dtype=str)["param_penalty"])
+    assert os.path.exists("tuned/tuning.png")
+
+
+def test_results_are_kept_where_pictures_cannot_be_drawn(command, table_file, monkeypatch):
+    def draw(result):
+        raise ValueError("no ink")
+
+    monkeypatch.setattr("lgmd.tuning.plots.draw_trials", draw)
+    ended = command("tune", table_file, "-o", "tuned", "--trials", 2, "--json", *SMALL)
+    assert ended.code == 0, ended.err
+    assert sorted(os.listdir("tuned")) == ["best.json", "trials.csv", "trials.sqlite"]
+    found = json.loads(ended.out)
+    assert sorted(found["files"]) == ["best.json", "trials.csv", "trials.sqlite"]
+    assert "could not be drawn (ValueError: no ink)" in found["warnings"][-1]
+
+
+def test_failed_trials_are_told(command, table_file):
+    search = ("tune", table_file, "--search", "components=2,50", "--trials", 4, "--model", "pmf", "--max-iter", 2)
+    told = command(*search, "-o", "one")
+    assert told.code == 0, told.err
+    trials = pd.read_csv("one/trials.csv")
+    failed = int((trials["state"] == "failed").sum())
+    assert 0 < failed < 4
+    assert f"{failed} of 4 trials failed, most often for this: InvalidParameterError: --components 50" in told.out
+    found = json.loads(command(*search, "-o", "two", "--json").out)
+    assert found["failed"] == failed
+    assert found["most_frequent_failure"].startswith("InvalidParameterError: --components 50")
+    sound = json.loads(command("tune", table_file, "-o", "three", "--trials", 2, "--json", *SMALL).out)
+    assert (sound["failed"], sound["most_frequent_failure"]) == (0, None)
+
+
+LEAN = ("--inference", "map", "-k", 2, "--max-iter", 2, "-q")
+
+
+def test_graphs_in_files_are_searched(command, table_file, tmp_path, monkeypatch):
+    (tmp_path / "near.csv").write_text("from,to\nstation 0,station 1\nstation 2,station 3\n")
+    both = command("tune", table_file, "-o", "both", "--search", "sample_graph=none,near.csv", "--trials", 4, *LEAN)
+    assert both.code == 0, both.err
+    trials = pd.read_csv("both/trials.csv", keep_default_na=False)
+    assert set(trials["param_sample_graph"]) == {"none", "near.csv"}
+    assert set(trials["state"]) == {"complete"}
+    alone = ("tune", table_file, "-o", "one", "--search", "sample-graph=near.csv", "--json", *LEAN)
+    assert json.loads(command(*alone, "--trials", 1).out)["best_parameters"] == {"sample_graph": "near.csv"}
+    assert len(pd.read_csv("one/trials.csv")) == 1
+    assert command(*alone, "--trials", 2, "--resume").code == 0
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    settings = ("--settings", "../one/best.json", "--held-out", 0, "--no-report", "-q")
+    fitted = command("fit", table_file, "-o", "out", *settings)
+    assert fitted.code == 0, fitted.err
+    assert LGMD.load("out/model.lgmd").sample_graph.adjacency.nnz == 4
+
+
+def test_graphs_that_are_none_are_refused_before_the_search(command, table_file, tmp_path):
+    for name in ("sample_graph", "feature-graph", "graph"):
+        ended = command("tune", table_file, "-o", "tuned", "--search", f"{name}=none,evidnce", *LEAN)
+        assert ended.code == 1
+        assert "there is no file evidnce" in ended.err
+        assert os.listdir(tmp_path) == ["table.csv"]
+
+
+def test_a_range_that_is_none_is_quoted_as_it_was_typed(command, table_file):
+    ended = command("tune", table_file, "-o", "tuned", "--search", "prior=a:b", *SMALL)
+    assert ended.code == 1
+    assert "--search 'prior=a:b': a range is" in ended.err
+
+
+@pytest.fixture
+def complete(frame, tmp_path):
+    """A table without gaps and another one of the same names, both as files."""
+    values = np.random.default_rng(2).standard_normal((2, *frame.shape)) + 9
+    for name, part in zip(("right.csv", "wrong.csv"), values, strict=True):
+        pd.DataFrame(part, frame.index, frame.columns).to_csv(tmp_path / name, index_label="station")
+
+
+BARE = ("--held-out", 0, "--no-report", "--reconstruction", "none", *SMALL)
+
+
+@pytest.mark.parametrize("model", ["out", "out/model.lgmd"])
+def test_reports_refuse_another_table_of_the_same_names(model, complete, command, tmp_path):
+    assert command("fit", "right.csv", "-o", "out", "--scale", *BARE).code == 0
+    refused = command("report", model, "-o", "page.html", "--table", "wrong.csv")
+    assert refused.code == 1
+    assert (
+        "wrong.csv is not the file that was fitted: it has the size of right.csv, but not the checksum" in refused.err
+    )
+    gaps = pd.read_csv("wrong.csv", index_col=0)
+    gaps.iloc[0, 0] = np.nan
+    gaps.to_csv("gaps.csv")
+    refused = command("report", model, "-o", "page.html", "--table", "gaps.csv")
+    assert "it is 20 x 12 with 239 observed entries, where out/settings.json has one of 20 x 12 with 240" in refused.err
+    assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("model", ["out", "out/model.lgmd"])
+def test_reports_read_the_table_as_the_fit_did(model, complete, command, tmp_path):
+    assert command("fit", "right.csv", "-o", "out", "--scale", *BARE).code == 0
+    ended = command("report", model, "-o", "page.html", "--table", "right.csv")
+    assert (ended.code, ended.err) == (0, "")
+    assert "scale=True" in (tmp_path / "page.html").read_text()
+    for said, words in (
+        ("--no-scale", "read with --scale, as out/settings.json says, but now --no-scale is given"),
+        ("--log1p", "read without --log1p, as out/settings.json says, but now --log1p is given"),
+    ):
+        refused = command("report", model, "-o", "other.html", "--table", "right.csv", said)
+        assert refused.code == 1
+        assert words in refused.err
+    assert command("report", model, "-o", "same.html", "--table", "right.csv", "--scale", "--no-log1p").code == 0
+
+
+def test_reports_warn_of_tables_that_do_not_look_like_the_one_of_the_fit(complete, command):
+    assert command("fit", "right.csv", "-o", "out", "--scale", *BARE).code == 0
+    shutil.copy("out/model.lgmd", "alone.lgmd")
+    read_otherwise = command("report", "alone.lgmd", "-o", "one.html", "--table", "right.csv")
+    assert read_otherwise.code == 0
+    assert re.search(r"explains -[\d,]+% of the variance of the entries of right.csv.*--scale", read_otherwise.err)
+    assert command("report", "alone.lgmd", "-o", "two.html", "--table", "right.csv", "--scale").err == ""

@@ -214,10 +214,10 @@ def test_rows_and_columns_without_entries(empty, words):
     table = with_empty_rows(2000, list(empty))
     found = refuse(table)
     assert found.startswith(words)
-    assert found.endswith("use a model with allow_empty=True.")
-    assert refuse(table.T) == found.replace("Row", "Column", 1)
+    assert found.endswith("use a model with allow_empty=True. Rows are counted from 0.")
+    assert refuse(table.T) == found.replace("Row", "Column")
     assert refuse(table, allow_empty_columns=True) == found
-    assert refuse(table.T, allow_empty_rows=True) == found.replace("Row", "Column", 1)
+    assert refuse(table.T, allow_empty_rows=True) == found.replace("Row", "Column")
     assert as_observed(table, allow_empty_rows=True).n_observed == 3 * (2000 - len(empty))
     assert as_observed(table.T, allow_empty_columns=True).n_observed == 3 * (2000 - len(empty))
 

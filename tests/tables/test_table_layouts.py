@@ -102,7 +102,7 @@ def test_the_fast_parser_reads_what_it_should(kind, tmp_path, monkeypatch):
     ("text", "options", "values", "rows", "columns"),
     [
         ("1,2\n3,4\n5,6\n", {"header": True}, [[3, 4], [5, 6]], None, ["1", "2"]),
-        ("1,2,3\n4,5,6\n", {"row_names": True}, [[2, 3], [5, 6]], ["1", "4"], None),
+        ("1,3,2\n4,5,6\n", {"row_names": True}, [[3, 2], [5, 6]], ["1", "4"], None),
         ("9,1,2\n3,4,5\n6,7,8\n", {"header": True, "row_names": True}, [[4, 5], [7, 8]], ["3", "6"], ["1", "2"]),
         (
             ",0,1\n0,1.5,2\n1,4,5\n",
@@ -239,3 +239,43 @@ def test_spaces_in_names_do_not_separate_cells(tmp_path):
     table = read_table(path)
     assert table.row_names.tolist() == ["row 1", "row 2"]
     assert table.values.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+COUNTED = [
+    ("0,1,2\n1.5,2,3\n4,,6\n", ["0", "1", "2"], [[1.5, 2, 3], [4, NAN, 6]]),
+    ("1,2,3\n1.5,2,3\n4,,6\n", ["1", "2", "3"], [[1.5, 2, 3], [4, NAN, 6]]),
+    ("0,1,2\n7,2,3\n4,,6\n", None, [[0, 1, 2], [7, 2, 3], [4, NAN, 6]]),
+    ("0,1,2,3\n" + "5,6,7,8\n" * 150 + "5,6,7,8.5\n", ["0", "1", "2", "3"], [[5, 6, 7, 8]] * 150 + [[5, 6, 7, 8.5]]),
+]
+
+
+@pytest.mark.parametrize(("text", "columns", "values"), COUNTED)
+@pytest.mark.parametrize("slow", [False, True])
+def test_a_first_row_that_just_counts_is_a_guess_that_is_told(text, columns, values, slow, tmp_path, monkeypatch):
+    if slow:
+        monkeypatch.setattr(text_reader, "_fast", lambda *_: None)
+    words = "data, although it just counts.*header=True" if columns is None else "column names, since.*header=False"
+    with pytest.warns(UserWarning, match=f"t.csv: the first row is taken for {words}") as caught:
+        check(read(tmp_path, text), values, None, columns)
+    assert caught[0].filename == __file__
+    said = columns is not None
+    check(read(tmp_path, text, header=said), values, None, columns)
+
+
+def test_a_header_that_counts_may_stand_above_row_names(tmp_path):
+    with pytest.warns(UserWarning, match="taken for column names"):
+        check(read(tmp_path, "0,1,2\na,2,3\nb,5,6\n"), [[2, 3], [5, 6]], ["a", "b"], ["1", "2"], "0")
+
+
+@pytest.mark.parametrize("first", ["2,3,4", "0,1,3", "1.0,2.0,3.0", "0,2,1"])
+def test_a_first_row_that_does_not_count_is_data(first, tmp_path):
+    assert read(tmp_path, f"{first}\n1.5,2,3\n4,5,6\n").column_names is None
+
+
+def test_counting_headers_are_seen_in_excel_too(tmp_path):
+    import pandas as pd
+
+    pd.DataFrame([[1.5, 2, 3], [4, 5, 6]]).to_excel(tmp_path / "t.xlsx", index=False)
+    with pytest.warns(UserWarning, match=r"t.xlsx: the first row is taken for column names") as caught:
+        check(read_table(tmp_path / "t.xlsx"), [[1.5, 2, 3], [4, 5, 6]], None, ["0", "1", "2"])
+    assert caught[0].filename == __file__

@@ -419,3 +419,32 @@ def test_compressed_files_hold_the_plain_ones(format, tmp_path, rng):
         np.testing.assert_array_equal(plain.values.toarray(), packed.values.toarray())
     else:
         same_bits(plain.values, packed.values)
+
+
+@pytest.mark.parametrize("transpose", [False, True])
+def test_dates_and_numbers_that_are_names_in_excel_come_back_as_such(transpose, tmp_path):
+    import datetime
+
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    days = [datetime.datetime(2018, 1, 1), datetime.datetime(2018, 1, 2), datetime.datetime(2018, 1, 3, 12)]
+    sheet = [["day", 1990, 0.5, "mean"], *([day, i + 0.5, 2.5, -i] for i, day in enumerate(days))]
+    for row in sheet:
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    table = read_table(tmp_path / "t.xlsx", header=True, transpose=transpose)
+    source = table.original if transpose else table
+    assert source.row_names.tolist() == ["2018-01-01", "2018-01-02", "2018-01-03 12:00:00"]
+    assert source.column_names.tolist() == ["1990", "0.5", "mean"]
+    write_table(source, tmp_path / "u.xlsx")
+    written = openpyxl.load_workbook(tmp_path / "u.xlsx").active
+    assert [list(row) for row in written.values] == sheet
+    assert [type(cell.value) for cell in written[1]] == [str, int, float, str]
+    assert [written.cell(row, 1).number_format for row in (2, 4)] == ["yyyy-mm-dd", "yyyy-mm-dd h:mm:ss"]
+    write_table(table, tmp_path / "turned.xlsx")
+    turned = read_table(tmp_path / "turned.xlsx", header=True, row_names=True)
+    assert turned.row_names.tolist() == table.row_names.tolist()
+    corner = openpyxl.load_workbook(tmp_path / "turned.xlsx").active
+    assert corner["B1"].value == (days[0] if transpose else 1990)
+    assert corner["A2"].value == (1990 if transpose else days[0])

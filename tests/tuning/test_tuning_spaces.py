@@ -9,6 +9,7 @@ from lgmd import DGRMD, GPCA, LGMD, PMF, LGMDImputer, LGMDPlus, graphs
 from lgmd.exceptions import InvalidDataError, InvalidParameterError
 from lgmd.observed import as_observed
 from lgmd.tuning import Choices, Range, default_space, tune, with_parameters
+from lgmd.tuning.parameters import present_value
 from lgmd.tuning.pruning import heading_for
 from lgmd.tuning.sampling import start_point
 from lgmd.tuning.spaces import as_space
@@ -214,3 +215,15 @@ def test_a_geometric_course_is_followed_to_its_end():
     assert heading_for(course[:2]) == -np.inf
     assert heading_for([3.0, 2.9, 2.7]) == -np.inf
     assert heading_for([2.0, 2.1, 2.2]) == 2.2
+
+
+@pytest.mark.parametrize(
+    "model", [LGMD(), LGMD(prior="auto"), LGMD(prior="shared", noise="samples"), PMF(inference="variational")]
+)
+def test_the_default_search_contains_the_model_as_it_is(model):
+    space = as_space(None, model, as_observed(TABLE))
+    assert {"prior", "noise"} <= set(space)
+    for name in space:
+        assert space[name].encoded(present_value(model, name)) is not None
+    assert as_space("prior", LGMD(prior="auto"), as_observed(TABLE))["prior"].values[0] == "auto"
+    assert len(as_space("prior", LGMD(prior="shared"), as_observed(TABLE))["prior"].values) == 3

@@ -4,10 +4,11 @@ import numpy as np
 import optuna
 import pandas as pd
 import pytest
+import scipy.sparse
 from sklearn.base import BaseEstimator
 from sqlalchemy.pool import NullPool
 
-from lgmd import PMF, graphs
+from lgmd import LGMD, PMF, graphs
 from lgmd.exceptions import CheckpointError, InvalidParameterError
 from lgmd.tuning import tune
 from lgmd.tuning.store import _digest
@@ -144,3 +145,39 @@ def test_the_picture_shows_the_course_and_each_parameter():
     assert [label.get_text() for label in power.get_xticklabels()] == ["1", "2", "3"]
     assert offset.get_lines()[0].get_ydata() == pytest.approx([result.best_score_])
     assert "offset=" in repr(result)
+
+
+def ticks(axis):
+    return [label.get_text() for label in axis.get_xticklabels()]
+
+
+def test_choices_of_several_types_keep_them(tmp_path):
+    space = {"offset": [0.1, 1, 10], "power": [None, 1, True + 1]}
+    result = tune(Offset(), TABLE, n_trials=12, space=space, random_state=0)
+    assert {type(value) for value in result.trials_["param_offset"]} == {float, int}
+    assert set(result.trials_["param_power"]) == {None, 1, 2}
+    _, offset, power = result.plot().axes
+    assert ticks(offset) == ["0.1", "1", "10"]
+    assert ticks(power) == ["None", "1", "2"]
+    assert len(result.save(tmp_path)) == 3
+
+
+def test_choices_that_look_alike_have_places_of_their_own():
+    one, two = (scipy.sparse.csr_array(scale * np.eye(len(TABLE))) for scale in (1.0, 2.0))
+    learners = [graphs.KNNGraph(n_neighbors=2, ridge=0.1), graphs.KNNGraph(n_neighbors=2, ridge=0.2)]
+    space = {"sample_graph": [graphs.FixedGraph(one), graphs.FixedGraph(two), *learners]}
+    model = LGMD(2, inference="map", feature_graph="none", max_iter=2)
+    result = tune(model, TABLE, n_trials=12, space=space, random_state=0, refit=False)
+    _, axis = result.plot().axes
+    assert len(set(ticks(axis))) == 4
+    drawn = {float(place) for points in axis.collections for place, _ in points.get_offsets()}
+    assert drawn == {0.0, 1.0, 2.0, 3.0}
+    assert result.trials_["param_sample_graph"].nunique() == 4
+
+
+def test_trials_are_saved_where_pictures_cannot_be_drawn(tmp_path, monkeypatch):
+    result = tune(Offset(), TABLE, n_trials=2, space=SPACE, random_state=0)
+    monkeypatch.setattr("lgmd.tuning.plots.draw_trials", lambda _: 1 / 0)
+    with pytest.warns(UserWarning, match=r"could not be drawn \(ZeroDivisionError"):
+        paths = result.save(tmp_path)
+    assert [path.name for path in paths] == ["trials.csv"]

@@ -53,10 +53,13 @@ _SETTINGS = (
 )
 
 # Words in quotes, and parts of a path, are the user's own.
+_QUOTED = r"(?<![\w=])(?:'[^'\n]*'|\"[^\"\n]*\")(?!\w)"
 _OWN = r"(?<![\w/.'\"-])"
-_ASSIGNED = re.compile(rf"{_OWN}({'|'.join([*_SWITCHES, *_OPTIONS, *_SETTINGS])})=('[^']*'|\"[^\"]*\"|[^\s,;)]*)")
+_ASSIGNED = re.compile(
+    rf"{_QUOTED}|{_OWN}({'|'.join([*_SWITCHES, *_OPTIONS, *_SETTINGS])})=('[^']*'|\"[^\"]*\"|[^\s,;)]*)"
+)
 _BARE = re.compile(
-    rf"{_OWN}({'|'.join(name for name in {**_SWITCHES, **_OPTIONS} if '_' in name)})(?![\w/=-]|\.\w)",
+    rf"{_QUOTED}|{_OWN}({'|'.join(name for name in {**_SWITCHES, **_OPTIONS} if '_' in name)})(?![\w/=-]|\.\w)",
 )
 # At the head of a sentence that says what an option must be, even words that mean other things are options.
 _DEMANDED = re.compile(rf"^({'|'.join([*_SWITCHES, *_OPTIONS])})(?= must )")
@@ -88,6 +91,8 @@ def in_flags(message: str) -> str:
 
 def _assigned(match: re.Match[str]) -> str:
     name, value = match.groups()
+    if name is None:
+        return match.group()
     kept = value.rstrip(".:")
     ending = value[len(kept) :]
     if name in _SWITCHES:
@@ -101,4 +106,6 @@ def _assigned(match: re.Match[str]) -> str:
 
 def _bare(match: re.Match[str]) -> str:
     name = match.group(1)
+    if name is None:
+        return match.group()
     return _SWITCHES[name][0] if name in _SWITCHES else _OPTIONS[name]

@@ -1,24 +1,26 @@
-"""Graphs that users have in files: lists of edges, or adjacency matrices."""
+"""Graphs that users have in files: lists of edges (``_edge_files`` reads them), or adjacency matrices."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
 
 from lgmd._typing import Array, SparseGraph
+from lgmd.cli._edge_files import edge_rows
 from lgmd.exceptions import InvalidGraphError, LGMDError
 from lgmd.graphs import LEARNERS, PriorGraph
 from lgmd.tables import ENDINGS, read_table
 
-__all__ = ["graph_of"]
+if TYPE_CHECKING:
+    from lgmd.tables import Table
 
-_TEXT = ("csv", "tsv", "txt")
+__all__ = ["graph_for", "graph_of", "portable"]
+
 _SIDES = {"sample_graph": "rows", "feature_graph": "columns"}
 
 
@@ -38,54 +40,41 @@ def graph_of(value: Any, names: Array | None, n: int, side: str, note: Callable[
     note : callable
         Told what is left aside.
     """
-    if not isinstance(value, str) or (value in LEARNERS and value not in ("fixed", "prior")):
+    if not _is_path(value):
         return value
     path = Path(value)
     if not path.exists() and path.suffix.lower() not in (*ENDINGS, ".gz"):
         known = ", ".join(name for name in LEARNERS if name not in ("fixed", "prior"))
         raise InvalidGraphError(f"{side} must be one of {known}, or the path of a file, but there is no file {value}.")
-    rows = _edge_rows(path)
+    places = {str(name): position for position, name in enumerate(range(n) if names is None else names)}
+    rows = edge_rows(path, places)
     if rows is None:
         return PriorGraph(_adjacency(path, names, n, side))
-    return PriorGraph(_from_edges(rows, path, names, n, side, note))
+    return PriorGraph(_from_edges(rows, path, places, names is not None, side, note))
 
 
-def _edge_rows(path: Path) -> list[list[str]] | None:
-    """The cells of a list of edges, or None if the file is something else."""
-    ending = Path(path.stem).suffix if path.suffix.lower() == ".gz" else path.suffix
-    if ENDINGS.get(ending.lower()) not in _TEXT:
-        return None
-    try:
-        packed = path.suffix.lower() == ".gz"
-        text = (gzip.decompress(path.read_bytes()) if packed else path.read_bytes()).decode("utf-8-sig")
-    except FileNotFoundError:
-        raise InvalidGraphError(f"There is no file {path} with a graph. Check the path.") from None
-    except (OSError, UnicodeDecodeError, EOFError) as error:
-        raise InvalidGraphError(f"{path} cannot be read as a graph: {error}. Save it as UTF-8 text.") from error
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not lines:
-        raise InvalidGraphError(f"{path} is empty. A graph is a list of edges (two names a line), or an adjacency.")
-    delimiter = next((sign for sign in "\t;," if sign in lines[0]), " ")
-    rows = [
-        [cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter, skipinitialspace=True) if row
-    ]
-    heading = [cell.lower() for cell in rows[0]]
-    is_list = heading[:2] == ["source", "target"] or (len(heading) in (2, 3) and len(rows) != len(heading))
-    if not is_list:
-        return None
-    ragged = next((number for number, row in enumerate(rows, 1) if len(row) != len(heading)), None)
-    if ragged is not None:
-        raise InvalidGraphError(
-            f"{path}, line {ragged}: {len(rows[ragged - 1])} cells, but line 1 has {len(heading)}. Every edge is two "
-            "names, and a weight or none."
-        )
-    return rows
+def graph_for(value: Any, table: Table, side: str, note: Callable[[str], None]) -> Any:
+    """What a model takes for a graph over the rows or the columns of a table, as :func:`graph_of` finds it."""
+    place = list(_SIDES).index(side)
+    return graph_of(value, (table.row_names, table.column_names)[place], table.shape[place], side, note)
+
+
+def portable(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters whose graphs in files are named by their whole path, for settings that are read in another folder."""
+    return {
+        name: os.path.abspath(value) if name.endswith("graph") and _is_path(value) else value
+        for name, value in parameters.items()
+    }
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) and (value not in LEARNERS or value in ("fixed", "prior"))
 
 
 def _from_edges(
-    rows: list[list[str]], path: Path, names: Array | None, n: int, side: str, note: Callable[[str], None]
+    rows: list[list[str]], path: Path, places: dict[str, int], named: bool, side: str, note: Callable[[str], None]
 ) -> SparseGraph:
-    places = {str(name): position for position, name in enumerate(range(n) if names is None else names)}
+    n = len(places)
     if rows[0][0] not in places and rows[0][1] not in places:  # a header
         rows = rows[1:]
     found: dict[tuple[int, int], float] = {}
@@ -105,7 +94,7 @@ def _from_edges(
         met = ", ".join(repr(name) for name in strangers[:3]) or "no names"
         raise InvalidGraphError(
             f"{path} has no edge between two {kind} of the table: its names are {met}, those of the {kind} {known}. "
-            f"Use the names of the {kind}{'' if names is not None else ', which here are positions from 0'}."
+            f"Use the names of the {kind}{'' if named else ', which here are positions from 0'}."
         )
     if strangers:
         example = f"for example {strangers[0]!r}"

@@ -49,14 +49,14 @@ class ModelSettings:
     def build(self, table: Table, note: Callable[[str], None] = lambda _: None) -> Factorization:
         """The model, not fitted yet, for a table of this size with these names."""
         from lgmd import estimators
-        from lgmd.cli._graph_files import graph_of
+        from lgmd.cli._graph_files import graph_for
         from lgmd.exceptions import InvalidParameterError
 
         kind = getattr(estimators, _CLASSES[self.model])
         known = list(inspect.signature(kind).parameters)
         values: dict[str, Any] = {"n_components": min(_MOST_COMPONENTS, *table.shape), "random_state": 0}
         values |= self.parameters
-        for side, names, length in zip(_GRAPHS, (table.row_names, table.column_names), table.shape, strict=True):
+        for side in _GRAPHS:
             if side not in values:
                 continue
             if side not in known:
@@ -64,7 +64,7 @@ class ModelSettings:
                     f"The model {self.model} makes its own graphs or has none, so {side} cannot be set. Leave it out, "
                     "or choose --model lgmd."
                 )
-            values[side] = graph_of(values[side], names, length, side, note)
+            values[side] = graph_for(values[side], table, side, note)
         model = kind(**{name: value for name, value in values.items() if name in known})
         inner = {name: value for name, value in values.items() if name not in known}
         if not inner:
@@ -74,13 +74,15 @@ class ModelSettings:
         return with_parameters(model, inner)  # type: ignore[no-any-return]
 
     def complete(self, model: Factorization) -> dict[str, Any]:
-        """Every parameter of the model that was built, in plain values."""
+        """Every parameter of the model that was built, in plain values that mean the same in any folder."""
+        from lgmd.cli._graph_files import portable
+
         plain = {
             name: value
             for name, value in model.get_params(deep=False).items()
             if value is None or isinstance(value, bool | int | float | str)
         }
-        return {**plain, **self.parameters}
+        return portable({**plain, **self.parameters})
 
 
 @dataclass(frozen=True)

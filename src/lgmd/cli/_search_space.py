@@ -1,15 +1,27 @@
-"""``--search``: what a search varies, as people write it."""
+"""``--search``: what a search varies, as people write it, and its outcome in the same words."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from lgmd.cli._flags import parameter_name
 from lgmd.exceptions import InvalidParameterError
 
-__all__ = ["parse_space"]
+if TYPE_CHECKING:
+    from lgmd.tables import Table
+    from lgmd.tuning import TuningResult
+
+__all__ = ["as_typed", "parse_space", "with_graphs"]
+
+# Which sides of the table a searched graph is one of.
+_SIDES = {
+    "sample_graph": ("sample_graph",),
+    "feature_graph": ("feature_graph",),
+    "graph": ("sample_graph", "feature_graph"),
+}
 
 
 def parse_space(texts: Sequence[str]) -> Any:
@@ -24,6 +36,45 @@ def parse_space(texts: Sequence[str]) -> Any:
     return dict(_dimension(text) for text in texts)
 
 
+def with_graphs(space: Any, table: Table, note: Callable[[str], None]) -> Any:
+    """
+    The space with graphs of files for their paths.
+
+    Raises
+    ------
+    InvalidGraphError
+        If a choice is no graph, before hours are spent on the others.
+    """
+    return space and {
+        name: [_graph(choice, _SIDES[name], table, note) for choice in given]
+        if name in _SIDES and isinstance(given, list)
+        else given
+        for name, given in space.items()
+    }
+
+
+def _graph(choice: Any, sides: Sequence[str], table: Table, note: Callable[[str], None]) -> Any:
+    from lgmd.cli._graph_files import graph_for
+
+    graphs = [graph_for(choice, table, side, note) for side in sides]
+    return graphs[0]
+
+
+def as_typed(result: TuningResult, space: Mapping[str, Any] | None) -> TuningResult:
+    """The outcome with the choices of a space as they were typed, where they stand for graphs of files."""
+    from lgmd.tuning import Choices
+
+    trials, best, searched = result.trials_.copy(), dict(result.best_params_), dict(result.space_)
+    for name, built in result.space_.items():
+        if name not in _SIDES or space is None or not isinstance(built, Choices):
+            continue
+        typed = Choices(tuple(space[name]))
+        trials[f"param_{name}"] = [typed.values[built.shown.index(cell)] for cell in trials[f"param_{name}"]]
+        best[name] = typed.values[built.place(best[name])]
+        searched[name] = typed
+    return replace(result, trials_=trials, best_params_=best, space_=searched)
+
+
 def _dimension(text: str) -> tuple[str, Any]:
     name, equals, rest = (part.strip() for part in text.partition("="))
     if not name or (equals and not rest):
@@ -36,7 +87,7 @@ def _dimension(text: str) -> tuple[str, Any]:
         low, high, *log = rest.split(":")
         bounds = tuple(map(_value, (low, high)))
         if len(log) > 1 or (log and log[0] != "log") or not all(isinstance(bound, int | float) for bound in bounds):
-            raise InvalidParameterError(f"--search {text}: a range is LOW:HIGH or LOW:HIGH:log, with two numbers.")
+            raise InvalidParameterError(f"--search {text!r}: a range is LOW:HIGH or LOW:HIGH:log, with two numbers.")
         return parameter_name(name), (*bounds, *log)
     return parameter_name(name), [_value(word) for word in rest.split(",")]
 

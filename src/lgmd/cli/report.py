@@ -32,8 +32,10 @@ def report(
 ) -> None:
     """Write the report of a fitted model: one HTML file that works offline.
 
-    Read the table with the same options as for the fit; for the folder of lgmd fit they are known.
+    Read the table with the same options as for the fit; for the folder of lgmd fit, and the model in it, they are
+    known, and another table is refused.
     """
+    from lgmd.cli._fitted_table import refuse_other_reading, refuse_other_table, warn_of_misfit
     from lgmd.cli._model import read_settings
     from lgmd.cli._output import check_file, staged_files
     from lgmd.cli._reports import write_page
@@ -41,13 +43,17 @@ def report(
 
     check_file(output, force)
     fitted = load_model(model)
-    settings = model / "settings.json"
-    source = table
-    if settings.is_file():
+    settings = (model if model.is_dir() else model.parent) / "settings.json"
+    stored: dict[str, Any] = {}
+    if settings.is_file() and (model.is_dir() or model.name == "model.lgmd"):
         stored = read_settings(settings)
+        refuse_other_reading(reading, stored.get("reading", {}), settings)
         reading = reading.or_else(stored.get("reading", {}))
-        source = table or _source(stored)
-    data = None if table is None else reading.read(table)
+    source, data = table or _source(stored), None
+    if table is not None:
+        data = reading.read(table)
+        if not refuse_other_table(fitted, data, table, stored.get("table"), settings):
+            warn_of_misfit(fitted, data, table)
     with staged_files(output) as [path]:
         write_page(path, fitted, data, source, reading, stored_scores(model), title)
     talk.outcome([f"Report: {output}"], outcome="reported", output=output)

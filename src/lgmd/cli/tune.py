@@ -6,7 +6,7 @@ import shutil
 import time
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from lgmd.cli._groups import with_groups
 from lgmd.cli._model import ModelOptions
 from lgmd.cli._reading import Reading, TablePath, shape_line
 from lgmd.cli._talk import Talk
+
+if TYPE_CHECKING:
+    from lgmd.tuning import TuningResult
 
 __all__ = ["tune"]
 
@@ -53,10 +56,11 @@ def tune(
     Ctrl-C keeps the trials; --resume goes on with them, also to add --trials to a finished search.
     """
     from lgmd.cli._checkpoints import Checkpoints
+    from lgmd.cli._graph_files import portable
     from lgmd.cli._output import check_folder, staged_folder
     from lgmd.cli._progress import trial_progress
     from lgmd.cli._record import describe_table, software, write_json
-    from lgmd.cli._search_space import parse_space
+    from lgmd.cli._search_space import as_typed, parse_space, with_graphs
 
     check_folder(output, force or resume, _FILES)
     settings, stored = model.resolve()
@@ -67,6 +71,7 @@ def tune(
     data = reading.read(table)
     talk.note(f"{table}: {shape_line(data)}.")
     estimator = settings.build(data, talk.note)
+    built = with_graphs(space, data, talk.note)
     with checkpoints:
         store = checkpoints.path(_STORE)
         finished = output / _STORE
@@ -81,7 +86,7 @@ def tune(
                 data.to_fit(),
                 trials,
                 finished if goes_on else None,
-                space=space,
+                space=built,
                 held_out=held_out,
                 n_splits=splits,
                 timeout=timeout,
@@ -96,26 +101,27 @@ def tune(
             raise checkpoints.interrupted(
                 f"after {done} of {trials} trials; --resume --trials {done} writes the results of these"
             )
+        result = as_typed(result, space)
         with staged_folder(output) as folder:
-            written = list(result.save(folder))
-            parameters = {**settings.parameters, **result.best_params_}
             write_json(
                 folder / "best.json",
                 {
                     **software(settings, result.best_estimator_, reading.given()),
-                    "parameters": parameters,
+                    "parameters": portable({**settings.parameters, **result.best_params_}),
                     "held_out_rmse": result.best_score_,
                     "trials": done,
                     "table": describe_table(data, table),
                 },
             )
             shutil.copyfile(store, folder / _STORE)
-            written += [folder / "best.json", folder / _STORE]
+            written = [folder / "best.json", folder / _STORE, *result.save(folder)]
+    failed, reason = _failures(result)
     best = ", ".join(f"{name} {_short(value)}" for name, value in result.best_params_.items())
     names = sorted(path.name for path in written)
     talk.outcome(
         [
             f"Best of {done} trials: {best}; error on held-out entries (RMSE) {result.best_score_:.4g}.",
+            *([f"{failed} of {done} trials failed, most often for this: {reason}"] if failed else []),
             f"{output}: {', '.join(names)}",
             f"Fit with it: lgmd fit {table} --settings {output / 'best.json'} --output RESULTS",
         ],
@@ -125,7 +131,17 @@ def tune(
         best_parameters=result.best_params_,
         held_out_rmse=result.best_score_,
         trials=done,
+        failed=failed,
+        most_frequent_failure=reason,
     )
+
+
+def _failures(result: TuningResult) -> tuple[int, str | None]:
+    """How many trials failed, and what most of them failed of."""
+    from lgmd.cli._flags import in_flags
+
+    reasons = result.trials_["message"][result.trials_["state"] == "failed"]
+    return len(reasons), None if reasons.empty else " ".join(in_flags(reasons.value_counts().index[0]).split())
 
 
 def _search(estimator: Any, data: Any, trials: int, finished: Path | None, **options: Any) -> Any:

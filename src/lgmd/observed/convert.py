@@ -245,7 +245,7 @@ def _refuse_empty(counts: Array, kind: str, names: Array | None) -> None:
         subject, verb, them = f"{kind} {', '.join(shown)} and {len(empty) - 5:,} more", "have", "them"
     raise InvalidDataError(
         f"{subject} {verb} no observed entry, so only the graph can say anything about {them}. "
-        f"Drop {them}, or use a model with allow_empty=True."
+        f"Drop {them}, or use a model with allow_empty=True. {kind} are counted from 0."
     )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lgmd.exceptions import TableError
 from lgmd.tables._cells import Cells, is_whole
 from lgmd.tables._grid import Source, parse_grid
+from lgmd.tables._layout import warn_of_counting
 from lgmd.tables._names import as_names, listed, nearest
 from lgmd.tables._options import Options
 from lgmd.tables._row_ids import warn_of_guess
@@ -64,9 +66,17 @@ def read_excel(options: Options) -> Table:
         raise TableError(f"{place} has a header and no rows below it. Pass header=False if these are numbers.")
     first = _first_used(rows)
     warn_of_guess(grid.ids, rows[0][1][first], options.path)
+    if grid.counts:
+        warn_of_counting(grid.column_names is not None, options.path)
     named = [cells[line - 1][first] for line, _ in rows[grid.column_names is not None :]]
-    integer_names = grid.row_names is not None and all(type(cell) is int for cell in named)
-    form = Form("xlsx", integers=grid.integers, integer_names=(integer_names, False), sheet=title)
+    heading = cells[rows[0][0] - 1][first + (grid.row_names is not None) :]
+    form = Form(
+        "xlsx",
+        integers=grid.integers,
+        integer_names=(grid.row_names is not None and all(type(cell) is int for cell in named), False),
+        name_cells=(_other_than_text(grid.row_names, named), _other_than_text(grid.column_names, heading)),
+        sheet=title,
+    )
     return Table(grid.values, as_names(grid.row_names), as_names(grid.column_names), grid.corner, options.path, form)
 
 
@@ -100,6 +110,15 @@ def _text(cell: Any) -> str:
     if isinstance(cell, datetime.datetime):
         return cell.isoformat(sep=" ").removesuffix(" 00:00:00")
     return str(cell)
+
+
+def _other_than_text(names: list[str] | None, cells: Sequence[Any]) -> dict[str, Any]:
+    """Names that stand for numbers or dates."""
+    return {
+        name: cell
+        for name, cell in zip(names or (), cells, strict=False)
+        if not isinstance(cell, str | bool) and cell is not None
+    }
 
 
 def _filled(rows: list[list[str]]) -> list[Row]:
@@ -151,7 +170,9 @@ def write_excel(table: Table, path: Path) -> None:
     sheet = book.create_sheet(table.form.sheet or "Sheet1")
     new_cell = openpyxl.cell.WriteOnlyCell
 
-    def name(value: str) -> Any:
+    def name(value: str, stored: Mapping[str, Any]) -> Any:
+        if value in stored:
+            return _as_stored(stored[value])
         cell = new_cell(sheet, value=value)
         cell.data_type = "s"  # a name that starts with = is no formula
         return cell
@@ -168,10 +189,11 @@ def write_excel(table: Table, path: Path) -> None:
         cell.data_type = "n"
         return cell
 
+    rows, columns = table.form.name_cells
     try:
         if table.column_names is not None:
-            corner = [] if table.row_names is None else [name(table.corner) if table.corner else None]
-            sheet.append([*corner, *map(name, table.column_names.tolist())])
+            corner = [] if table.row_names is None else [name(table.corner, {}) if table.corner else None]
+            sheet.append([*corner, *(name(text, columns) for text in table.column_names.tolist())])
         integers = _integer_columns(table)
         values = dense(table.values)
         for position in range(n):
@@ -180,12 +202,18 @@ def write_excel(table: Table, path: Path) -> None:
                 sheet.append(numbers)
                 continue
             text = str(table.row_names[position])
-            sheet.append([int(text) if table.form.integer_names[0] and is_whole(text) else name(text), *numbers])
+            sheet.append([int(text) if table.form.integer_names[0] and is_whole(text) else name(text, rows), *numbers])
     except openpyxl.utils.exceptions.IllegalCharacterError as error:
         raise TableError(
             f"Excel files cannot hold control characters, but a name has one ({error!s:.60}). Write .csv or .parquet."
         ) from error
     book.save(path)
+
+
+def _as_stored(cell: Any) -> Any:
+    """A cell as the file had it; a day without a time, which Excel would show."""
+    is_day = isinstance(cell, datetime.datetime) and cell.time() == datetime.time()
+    return cell.date() if is_day else cell
 
 
 def _integer_columns(table: Table) -> list[bool]:

@@ -47,7 +47,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A parsed table: numbers, names, the cell above row names, which columns hold integers, what the first may be."""
+    """A parsed table: numbers, names, the corner, which columns are integers, and what names may be and may not."""
 
     values: FloatArray
     row_names: list[str] | None
@@ -55,6 +55,7 @@ class Grid:
     corner: str | None
     integers: Array
     ids: Ids = Ids.DATA
+    counts: bool = False
 
 
 def parse_grid(source: Source, cells: Cells, header: Choice, row_names: Choice) -> Grid:
@@ -84,7 +85,8 @@ def parse_grid(source: Source, cells: Cells, header: Choice, row_names: Choice) 
     values = np.array(numbers) if numbers else np.empty((0, len(first) - layout.names))
     names = [*first[: not layout.header], *column] if layout.names else None
     corner = first[0] if layout.names and layout.header and not layout.cornerless else None
-    return Grid(values, names, column_names(first, layout), corner, integer_columns(values, head), layout.ids)
+    integers = integer_columns(values, head)
+    return Grid(values, names, column_names(first, layout), corner, integers, layout.ids, layout.counts)
 
 
 def column_names(first: list[str], layout: Layout) -> list[str] | None:

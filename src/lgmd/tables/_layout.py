@@ -11,7 +11,9 @@ The first row is a header where one of these holds:
 4. only its first cell is empty, no cell of the first column is, and the rest are distinct (``,0,1,2`` of pandas);
 5. only its first cell is text, and the first column has none (``day,1,2`` over ``1,0.5,0.7``);
 6. only its first cell is text, and the rest are three or more whole numbers that rise by equal steps
-   (``station,1990,1991,1992``).
+   (``station,1990,1991,1992``);
+7. its cells are three or more and just count, 0, 1, 2, ... or 1, 2, 3, ..., and a cell below is neither a whole
+   number nor a gap (pandas without names). The user is told of this guess, and of the other where all are whole.
 
 The first column is row names where one of these holds:
 
@@ -24,9 +26,11 @@ The first column is row names where one of these holds:
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -35,7 +39,7 @@ from lgmd._typing import FloatArray
 from lgmd.tables._cells import Cells, is_whole
 from lgmd.tables._row_ids import Ids, judge_ids
 
-__all__ = ["Choice", "Layout", "find_layout"]
+__all__ = ["Choice", "Layout", "all_whole", "find_layout", "warn_of_counting"]
 
 Choice = bool | Literal["auto"]
 
@@ -53,12 +57,15 @@ class Layout:
         Whether the header has no cell above the row names.
     ids : Ids
         What the first column was judged to be, where `names` was not said.
+    counts : bool
+        Whether the first row just counts, so that `header` is a guess.
     """
 
     header: bool
     names: bool
     cornerless: bool = False
     ids: Ids = field(default=Ids.DATA, compare=False)
+    counts: bool = field(default=False, compare=False)
 
 
 def find_layout(
@@ -95,11 +102,35 @@ def find_layout(
     )
     if cornerless:
         return Layout(header=True, names=True, cornerless=True)
-    has_header = _is_header(first, column, cells) if header == "auto" else header
+    counts = header == "auto" and _just_counts(first)
+    if counts:
+        has_header = any(map(cells.is_text, column)) or not all_whole(_numbers(column, cells), others())
+    else:
+        has_header = _is_header(first, column, cells) if header == "auto" else header
     if row_names != "auto":
-        return Layout(has_header, row_names)
+        return Layout(has_header, row_names, counts=counts)
     ids = _judge(first[0] if has_header else None, [*first[: not has_header], *column], cells, others)
-    return Layout(has_header, ids.are_names, ids=ids)
+    return Layout(has_header, ids.are_names, ids=ids, counts=counts)
+
+
+def all_whole(*numbers: FloatArray) -> bool:
+    """Whether there are no numbers but whole ones; gaps may be among them."""
+    return all(bool(np.all((part == np.floor(part)) | np.isnan(part))) for part in numbers)
+
+
+def warn_of_counting(is_header: bool, path: Path) -> None:
+    """Tell the user what a first row that just counts was taken for."""
+    if is_header:
+        message = (
+            f"{path}: the first row is taken for column names, since it just counts, which the rows below do not. Pass "
+            "header=False if it is data, header=True if it is names."
+        )
+    else:
+        message = (
+            f"{path}: the first row is taken for data, although it just counts, as headers of tables without names do. "
+            "Pass header=True if it is names, header=False if it is data."
+        )
+    warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def _is_header(first: Sequence[str], column: Sequence[str], cells: Cells) -> bool:
@@ -116,6 +147,14 @@ def _is_header(first: Sequence[str], column: Sequence[str], cells: Cells) -> boo
     if not cells.is_text(corner):
         return False
     return not any(map(cells.is_text, column)) or (len(numbers) == len(rest) and _in_equal_steps(numbers))
+
+
+def _just_counts(first: Sequence[str]) -> bool:
+    return len(first) >= 3 and any([*first] == [str(start + i) for i in range(len(first))] for start in (0, 1))
+
+
+def _numbers(column: Sequence[str], cells: Cells) -> FloatArray:
+    return np.array([float(text) if cells.is_number(text) else np.nan for text in column])
 
 
 def _judge(corner: str | None, column: Sequence[str], cells: Cells, others: Callable[[], FloatArray]) -> Ids:

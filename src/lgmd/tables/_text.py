@@ -13,7 +13,7 @@ from lgmd.tables._cells import Cells
 from lgmd.tables._delimiters import find_delimiter
 from lgmd.tables._fast_text import fast_grid
 from lgmd.tables._grid import Grid, Source, column_names, integer_columns, known_numbers, parse_grid
-from lgmd.tables._layout import find_layout
+from lgmd.tables._layout import all_whole, find_layout, warn_of_counting
 from lgmd.tables._long_text import read_long_text
 from lgmd.tables._names import as_names
 from lgmd.tables._options import Options
@@ -50,6 +50,8 @@ def read_text(options: Options) -> Table:
     grid = _fast(file, delimiter, head, cells, options) or parse_grid(source, cells, options.header, options.row_names)
     _refuse_empty(grid, delimiter, options)
     warn_of_guess(grid.ids, head[0][1][0], options.path)
+    if grid.counts:
+        warn_of_counting(grid.column_names is not None, options.path)
     return Table(
         grid.values,
         as_names(grid.row_names),
@@ -78,6 +80,9 @@ def _fast(file: TextFile, delimiter: str, head: list[Row], cells: Cells, options
     found = fast_grid(file, delimiter, width, skip, layout.names, options.missing)
     if found is None or np.isinf(found.values).any():
         return None
+    if layout.counts and not layout.header and not all_whole(found.values):
+        grid = _fast(file, delimiter, head, cells, replace(options, header=True))
+        return None if grid is None else replace(grid, counts=True)
     ids = Ids.DATA
     if layout.names:
         column = found.first_column or []
@@ -85,7 +90,7 @@ def _fast(file: TextFile, delimiter: str, head: list[Row], cells: Cells, options
         if whole.header == layout.header and not whole.names:
             again = replace(options, header=whole.header, row_names=False)
             grid = _fast(file, delimiter, head, cells, again)
-            return None if grid is None else replace(grid, ids=whole.ids)
+            return None if grid is None else replace(grid, ids=whole.ids, counts=whole.counts)
         if whole != layout:
             return None
         ids = whole.ids
@@ -96,7 +101,7 @@ def _fast(file: TextFile, delimiter: str, head: list[Row], cells: Cells, options
     if layout.header and not layout.names and options.row_names == "auto" and integers[0] and cells.is_text(first[0]):
         ids = _doubt(first[0], found.values)
     corner = first[0] if layout.names and layout.header and not layout.cornerless else None
-    return Grid(found.values, found.first_column, column_names(first, layout), corner, integers, ids)
+    return Grid(found.values, found.first_column, column_names(first, layout), corner, integers, ids, layout.counts)
 
 
 def _doubt(header: str, values: FloatArray) -> Ids:

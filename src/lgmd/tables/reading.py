@@ -61,8 +61,9 @@ def read_table(
     row_names, header : bool or "auto", default="auto"
         Whether the first column holds row names, and the first row column names, in text and Excel files. The rules
         of "auto" are those of :mod:`lgmd.tables._layout`: briefly, names are what does not read as numbers, and whole
-        numbers in the first column that are ids; where these could be either, a warning says what they were taken
-        for. In a Parquet file column names are always there, and row names are pandas' index or such a first column.
+        numbers in the first column that are ids, or in a first row that just counts; where these could be either, a
+        warning says what they were taken for. In a Parquet file column names are always there, and row names are
+        pandas' index or such a first column.
     missing : sequence of str or float, default=()
         Markers of gaps besides an empty cell, ``NA``, ``N/A``, ``NaN``, ``null``, ``None``, ``-``, ``?`` and the like.
         One that reads as a number, such as -999, marks every number equal to it, in all formats.

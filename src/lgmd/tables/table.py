@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,8 @@ class Form:
         Names of the columns with row, column and value if this is a long table.
     header : bool
         Whether a long table in text names its columns.
+    name_cells : tuple of dict
+        Row and column names that an Excel file stores as numbers or dates: their text, and what it stands for.
     sheet, key : str or None
         Of an Excel file, and of an archive of numpy arrays.
     annotations : object
@@ -76,6 +79,7 @@ class Form:
     labels: Any = field(default=None, repr=False)
     long: tuple[str, str, str] | None = None
     header: bool = True
+    name_cells: tuple[Mapping[str, Any], Mapping[str, Any]] = field(default=({}, {}), repr=False)
     sheet: str | None = None
     key: str | None = None
     annotations: Any = field(default=None, repr=False)

@@ -141,7 +141,14 @@ def _transposed(table: Table) -> Table:
     names = (form.integer_names[1], form.integer_names[0]) if form.long is not None else (False, False)
     long = None if form.long is None else (form.long[1], form.long[0], form.long[2])
     turned: Form = replace(
-        form, integers=integers, column_types=types, integer_names=names, labels=None, long=long, annotations=None
+        form,
+        integers=integers,
+        column_types=types,
+        integer_names=names,
+        name_cells=form.name_cells[::-1],
+        labels=None,
+        long=long,
+        annotations=None,
     )
     return replace(
         table, values=table.values.T, row_names=table.column_names, column_names=table.row_names, form=turned

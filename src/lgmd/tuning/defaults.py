@@ -37,8 +37,9 @@ def default_space(estimator: Any, table: Any) -> dict[str, Any]:
     """The parameters that are tuned where nothing is said, each with its range, as ``space`` takes them.
 
     With ``inference="map"`` the penalty of both sides and the sparsity of the graphs that have one. Variational
-    inference learns all penalties; what is left are the graphs' sparsity and two choices, ``prior`` and ``noise``. The
-    rank is not among them: the penalty, or the posterior, drops columns. Add it by name.
+    inference learns all penalties; what is left are the graphs' sparsity and two choices, ``prior`` and ``noise``, what
+    the estimator has now among them. The rank is not searched: the penalty, or the posterior, drops columns. Add it by
+    name.
     """
     data = as_observed(table, allow_empty_rows=True, allow_empty_columns=True)
     estimator = spelled_out(estimator)
@@ -90,7 +91,12 @@ def default_range(name: str, estimator: Any, data: Observed) -> Any:
     if last == "ridge":
         return 1e-3, 1e1, "log"
     choices = {"prior": ["columns", "shared", "falling"], "noise": ["homoscedastic", "samples", "features"]}
-    return choices.get(last)
+    return _with_present(choices[last], present_value(estimator, name)) if last in choices else None
+
+
+def _with_present(choices: list[str], present: Any) -> list[Any]:
+    """Choices that contain the present one, so that the first trial can be the estimator as it is."""
+    return choices if isinstance(present, str) and present in choices else [present, *choices]
 
 
 def largest_penalty(data: Observed) -> float:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lgmd.tuning.spaces import Choices, Dimension
+from lgmd.tuning.spaces import Choices, Dimension, numbered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,10 +55,10 @@ def _draw_course(axis: Axes, result: TuningResult) -> None:
 
 def _draw_parameter(axis: Axes, result: TuningResult, name: str, dimension: Dimension) -> None:
     if isinstance(dimension, Choices):
-        shown = [_shown(value) for value in dimension.values]
-        places = np.array([shown.index(_shown(value)) for value in result.trials_[f"param_{name}"]], dtype=float)
-        axis.set_xticks(range(len(shown)), shown, rotation=20 if max(map(len, shown)) > 8 else 0)
-        axis.set_xlim(-0.5, len(shown) - 0.5)
+        places = np.array([dimension.shown.index(value) for value in result.trials_[f"param_{name}"]], dtype=float)
+        texts = numbered([_cut(value) for value in dimension.shown])
+        axis.set_xticks(range(len(texts)), texts, rotation=20 if max(map(len, texts)) > 8 else 0)
+        axis.set_xlim(-0.5, len(texts) - 0.5)
     else:
         places = result.trials_[f"param_{name}"].to_numpy(dtype=float)
         if dimension.log:
@@ -88,6 +88,6 @@ def _is(result: TuningResult, state: str) -> Any:
     return (result.trials_["state"] == state).to_numpy()
 
 
-def _shown(value: Any) -> str:
+def _cut(value: Any) -> str:
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= 24 else f"{text[:23]}…"

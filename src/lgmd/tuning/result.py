@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lgmd._files import replacing
 from lgmd.exceptions import InvalidParameterError, LGMDError
-from lgmd.tuning.spaces import Space
+from lgmd.tuning.spaces import Choices, Dimension, Space
 
 if TYPE_CHECKING:
     import optuna
@@ -92,6 +93,8 @@ class TuningResult:
     def save(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write ``trials.csv``, ``tuning.png`` and ``tuning.svg`` into a folder, which is made where it is missing.
 
+        Pictures that cannot be drawn are left out with a warning, so that the trials are not lost with them.
+
         Returns
         -------
         list of Path
@@ -100,40 +103,56 @@ class TuningResult:
         target = Path(folder)
         if target.exists() and not target.is_dir():
             raise InvalidParameterError(f"{target} is a file, but trials are saved in a folder. Pass another path.")
-        figure = self.plot()
-        contents: dict[str, bytes] = {"trials.csv": self.trials_.to_csv(index=False).encode()}
-        for kind in ("png", "svg"):
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=kind, dpi=150)
-            contents[f"tuning.{kind}"] = buffer.getvalue()
+        contents = {"trials.csv": self.trials_.to_csv(index=False).encode()}
+        try:
+            contents |= self._pictures()
+        except Exception as error:  # whatever a picture fails of, the search has taken its hours
+            warnings.warn(
+                f"The pictures of the search could not be drawn ({type(error).__name__}: {error}) and are left out; "
+                "trials.csv has what they would show.",
+                UserWarning,
+                stacklevel=2,
+            )
         target.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             with replacing(target / name) as temporary:
                 temporary.write_bytes(content)
         return [target / name for name in contents]
 
+    def _pictures(self) -> dict[str, bytes]:
+        figure, pictures = self.plot(), {}
+        for kind in ("png", "svg"):
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=kind, dpi=150)
+            pictures[f"tuning.{kind}"] = buffer.getvalue()
+        return pictures
+
 
 def trials_table(trials: list[Trial], space: Space) -> pd.DataFrame:
     """One row a trial."""
     import pandas as pd
 
-    rows = [
+    return pd.DataFrame(
         {
-            "number": trial.number,
-            **{f"param_{name}": _plain(trial.params[name]) for name in space},
-            "value": trial.value,
-            "state": trial.state,
-            "seconds": trial.seconds,
-            "message": trial.message,
+            "number": [trial.number for trial in trials],
+            **{f"param_{name}": _column([trial.params[name] for trial in trials], space[name]) for name in space},
+            "value": [trial.value for trial in trials],
+            "state": [trial.state for trial in trials],
+            "seconds": [trial.seconds for trial in trials],
+            "message": [trial.message for trial in trials],
         }
-        for trial in trials
-    ]
-    columns = ["number", *(f"param_{name}" for name in space), "value", "state", "seconds", "message"]
-    return pd.DataFrame(rows, columns=columns)
+    )
 
 
-def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, str | bool | int | float) else repr(value)
+def _column(values: list[Any], dimension: Dimension) -> pd.Series:
+    """Values of a parameter; choices of several types stay as they are, where 1 beside 0.1 would become 1.0."""
+    import pandas as pd
+
+    if not isinstance(dimension, Choices):
+        return pd.Series(values)
+    shown = dimension.shown
+    one_type = len(set(map(type, shown))) == 1
+    return pd.Series([shown[dimension.place(value)] for value in values], dtype=None if one_type else object)
 
 
 def _short(value: Any) -> str:

@@ -20,7 +20,7 @@ from lgmd.observed import Observed
 from lgmd.tuning.defaults import default_range, default_space
 from lgmd.tuning.parameters import parameter_names, present_value, targets
 
-__all__ = ["Choices", "Dimension", "Range", "Space", "as_space"]
+__all__ = ["Choices", "Dimension", "Range", "Space", "as_space", "numbered"]
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,17 @@ class Choices:
     def labels(self) -> tuple[Any, ...]:
         """Plain values as they are, others by number and type."""
         return tuple(
-            value if value is None or isinstance(value, str | bool | int | float) else f"{i}: {type(value).__name__}"
-            for i, value in enumerate(self.values)
+            value if _is_plain(value) else f"{i}: {type(value).__name__}" for i, value in enumerate(self.values)
         )
+
+    @property
+    def shown(self) -> tuple[Any, ...]:
+        """Each choice as tables show it: plain values as they are, others as text, by number where that is the same."""
+        return numbered([value if _is_plain(value) else repr(value) for value in self.values])
+
+    def place(self, value: Any) -> int:
+        """Where in the list a choice stands."""
+        return self.labels.index(self.encoded(value))
 
     def at(self, share: float) -> Any:
         """The label so far along the list."""
@@ -94,6 +102,15 @@ class Choices:
     def decoded(self, stored: Any) -> Any:
         """The value behind a label."""
         return self.values[self.labels.index(stored)]
+
+
+def numbered(texts: Sequence[Any]) -> tuple[Any, ...]:
+    """Texts with their places before those that coincide."""
+    return tuple(f"{i}: {text}" if texts.count(text) > 1 else text for i, text in enumerate(texts))
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | bool | int | float)
 
 
 Dimension: TypeAlias = Range | Choices
