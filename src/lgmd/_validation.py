@@ -19,6 +19,7 @@ __all__ = [
     "check_integer",
     "check_real",
     "check_seed",
+    "precision_of",
     "refuse_masked",
     "refuse_networkx",
 ]
@@ -85,13 +86,17 @@ def refuse_masked(values: Any, name: str, advice: str) -> None:
         raise InvalidParameterError(f"{name} has {int(np.ma.getmaskarray(values).sum()):,} masked entries. {advice}")
 
 
+def precision_of(graph: Any) -> Any:
+    """The precision of a learned graph; anything else as it is, also a DataFrame with a column of that name."""
+    return graph if hasattr(graph, "iloc") else getattr(graph, "precision", graph)
+
+
 def as_symmetric(matrix: Any, name: str = "The graph") -> SparseGraph:
     """A finite, real, square, symmetric matrix as a float64 ``csr_array``; a copy.
 
     Asymmetry at the level of round-off is averaged away; more is an error. A learned graph stands for its precision.
     """
-    if not hasattr(matrix, "iloc"):  # in a DataFrame it would be the column of that name
-        matrix = getattr(matrix, "precision", matrix)
+    matrix = precision_of(matrix)
     if scipy.sparse.issparse(matrix):
         kind = matrix.dtype.kind
     else:

@@ -360,6 +360,44 @@ def test_lists_of_edges_and_adjacencies_come_in_other_formats_too(ending, comman
         np.testing.assert_array_equal(found, list(JOINED.values()))
 
 
+@pytest.fixture
+def unnamed(tmp_path):
+    """A table of eight rows without names."""
+    path = tmp_path / "plain.csv"
+    values = np.random.default_rng(0).standard_normal((8, 6))
+    pd.DataFrame(values, columns=list("uvwxyz")).to_csv(path, index=False)
+    return path
+
+
+def test_columns_of_parquet_are_no_edge_and_a_weight_that_is_missing_is_one(command, unnamed, tmp_path):
+    edges = pd.DataFrame([["0", "3", 5], ["2", "3", 2], ["4", "5", None]], columns=["0", "1", "2"])
+    edges = edges.astype({"2": "Int64"})
+    edges[edges["0"] != "0"].to_parquet(tmp_path / "edges.parquet")
+    ended = command("fit", unnamed, "-o", "out", "--sample-graph", "edges.parquet", *LEAN)
+    assert ended.code == 0, ended.err
+    expected = np.zeros((8, 8))
+    expected[2, 3] = expected[3, 2] = 2.0
+    expected[4, 5] = expected[5, 4] = 1.0
+    np.testing.assert_array_equal(LGMD.load("out/model.lgmd").sample_graph.adjacency.toarray(), expected)
+
+
+def test_a_first_line_that_counts_is_an_edge_and_the_user_is_told(command, unnamed, tmp_path):
+    (tmp_path / "edges.csv").write_text("0,1\n2,3\n")
+    ended = command("fit", unnamed, "-o", "out", "--sample-graph", "edges.csv", *LEAN[:-1])
+    assert "the first line, 0,1, is taken for an edge. If it is a header, call it source,target" in ended.err
+    assert LGMD.load("out/model.lgmd").sample_graph.adjacency.nnz == 4
+
+
+def test_an_adjacency_whose_first_row_counts_keeps_it(command, unnamed, tmp_path):
+    adjacency = np.zeros((8, 8))
+    adjacency[0] = adjacency[:, 0] = np.arange(8)
+    adjacency[1, 2] = adjacency[2, 1] = 0.5
+    np.savetxt(tmp_path / "graph.csv", adjacency, delimiter=",", fmt="%g")
+    ended = command("fit", unnamed, "-o", "out", "--sample-graph", "graph.csv", *LEAN)
+    assert (ended.code, ended.err) == (0, "")
+    np.testing.assert_array_equal(LGMD.load("out/model.lgmd").sample_graph.adjacency.toarray(), adjacency)
+
+
 def test_days_join_rows_whose_names_are_days(command, tmp_path):
     days = pd.date_range("2018-01-01", periods=5)
     values = np.random.default_rng(0).standard_normal((5, 6))

@@ -295,6 +295,13 @@ def test_a_range_that_is_none_is_quoted_as_it_was_typed(command, table_file):
     assert "--search 'prior=a:b': a range is" in ended.err
 
 
+def test_a_file_is_no_graph_for_both_sides(command, table_file, tmp_path):
+    (tmp_path / "graph.csv").write_text("from,to\nstation 0,station 1\n")
+    ended = command("tune", table_file, "-o", "tuned", "--search", "graph=none,graph.csv", *SMALL)
+    assert ended.code == 1
+    assert "'graph.csv'. Name the side of a file" in ended.err
+
+
 @pytest.fixture
 def complete(frame, tmp_path):
     """A table without gaps and another one of the same names, both as files."""
@@ -309,17 +316,33 @@ BARE = ("--held-out", 0, "--no-report", "--reconstruction", "none", *SMALL)
 @pytest.mark.parametrize("model", ["out", "out/model.lgmd"])
 def test_reports_refuse_another_table_of_the_same_names(model, complete, command, tmp_path):
     assert command("fit", "right.csv", "-o", "out", "--scale", *BARE).code == 0
-    refused = command("report", model, "-o", "page.html", "--table", "wrong.csv")
-    assert refused.code == 1
-    assert (
-        "wrong.csv is not the file that was fitted: it has the size of right.csv, but not the checksum" in refused.err
-    )
     gaps = pd.read_csv("wrong.csv", index_col=0)
     gaps.iloc[0, 0] = np.nan
     gaps.to_csv("gaps.csv")
     refused = command("report", model, "-o", "page.html", "--table", "gaps.csv")
     assert "it is 20 x 12 with 239 observed entries, where out/settings.json has one of 20 x 12 with 240" in refused.err
     assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("name", ["wrong.csv", "right.parquet"])
+def test_reports_warn_of_another_file_that_may_hold_the_same_numbers(name, complete, command, tmp_path):
+    pd.read_csv("right.csv", index_col=0).to_parquet("right.parquet")
+    assert command("fit", "right.csv", "-o", "out", "--scale", *BARE).code == 0
+    ended = command("report", "out", "-o", "page.html", "--table", name)
+    assert ended.code == 0
+    assert f"{name} is not the file that was fitted: it has the size of right.csv, but not the checksum" in ended.err
+    assert "scale=True" in (tmp_path / "page.html").read_text()
+
+
+def test_reports_do_not_take_outliers_for_another_table(command, tmp_path):
+    rng = np.random.default_rng(3)
+    values = rng.standard_normal((30, 2)) @ rng.standard_normal((2, 20)) + 0.1 * rng.standard_normal((30, 20))
+    values[rng.random(values.shape) < 0.05] = 60.0
+    pd.DataFrame(values).add_prefix("c").to_csv("outliers.csv", index=False)
+    student = ("--likelihood", "student", "-k", 3, "--held-out", 0, "--no-report", "--reconstruction", "none")
+    assert command("fit", "outliers.csv", "-o", "out", *student).code == 0
+    shutil.copy("out/model.lgmd", "alone.lgmd")
+    assert command("report", "alone.lgmd", "-o", "page.html", "--table", "outliers.csv").err == ""
 
 
 @pytest.mark.parametrize("model", ["out", "out/model.lgmd"])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import haversine_distances
 
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
-from lgmd.graphs import Side, ThresholdGraph, as_learner, candidates
+from lgmd.graphs import GraphEstimate, Side, ThresholdGraph, as_learner, candidates
 from lgmd.graphs.candidates import candidate_pairs, chain, check_candidates, nearest, union, within
 from lgmd.observed import as_observed
 
@@ -454,3 +454,8 @@ def test_what_lies_under_a_mask_is_no_value(make, message):
 def test_none_among_values_that_have_an_order_is_missing():
     with pytest.raises(InvalidParameterError, match=r"1 missing value\(s\), the first at node 1"):
         candidates.chain([1, None, 2])
+
+
+def test_the_edges_of_a_learned_graph_are_candidates(make_precision):
+    precision = make_precision(6)
+    np.testing.assert_array_equal(candidate_pairs(GraphEstimate(precision, 0.0), 6), candidate_pairs(precision, 6))

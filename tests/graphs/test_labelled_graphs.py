@@ -150,3 +150,9 @@ def test_a_node_may_be_called_as_an_attribute():
     data, graph = as_observed(table_of(names)), chain_of(names)
     expected = FixedGraph(graph.to_numpy()).start(data, SIDE).precision
     assert (FixedGraph(graph).start(data, SIDE).precision != expected).nnz == 0
+
+
+def test_columns_that_just_count_say_nothing_beside_numbered_rows():
+    graph = pd.DataFrame(np.ones((4, 4)), index=[71, 85, 12, 40], columns=[1, 2, 3, 4])
+    start = PriorGraph(graph).start(as_observed(np.ones((4, 3))), Side("sample_graph", "rows"))
+    assert start.precision.shape == (4, 4)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import datetime
 import gzip
-from collections.abc import Container, Sized
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from lgmd.exceptions import InvalidGraphError
 from lgmd.tables import ENDINGS
@@ -17,15 +17,14 @@ __all__ = ["edge_rows"]
 _TEXT = ("csv", "tsv", "txt")
 _HEADING = ["source", "target"]
 
-# An edge is two names, and a weight or none: an adjacency of so many columns has as many nodes.
+# An edge is two names, and a weight or none.
 _WIDTHS = (2, 3)
 
+# Nodes and columns of what may be an adjacency as well, without and with names of its rows.
+_AMBIGUOUS = ((2, 2), (2, 3), (3, 3))
 
-class _Nodes(Container[str], Sized, Protocol):
-    """Names of nodes."""
 
-
-def edge_rows(path: Path, nodes: _Nodes) -> list[list[str]] | None:
+def edge_rows(path: Path, nodes: Collection[str]) -> list[list[str]] | None:
     """
     The cells of a list of edges, or None if the file is something else.
 
@@ -52,20 +51,20 @@ def edge_rows(path: Path, nodes: _Nodes) -> list[list[str]] | None:
             f"{path}, line {ragged}: {len(rows[ragged - 1])} cells, but line 1 has {width}. Every edge is two "
             "names, and a weight or none."
         )
-    return rows
+    return rows[1:] if kind == "parquet" else rows  # whose columns always have names
 
 
-def _is_list(rows: list[list[str]], nodes: _Nodes) -> bool:
+def _is_list(rows: list[list[str]], nodes: Collection[str]) -> bool:
     if [cell.lower() for cell in rows[0][:2]] == _HEADING:
         return True
     if len(rows[0]) not in _WIDTHS:
         return False
-    if len(nodes) not in _WIDTHS:  # of another size than any adjacency of so few columns
+    if (len(nodes), len(rows[0])) not in _AMBIGUOUS:
         return True
     return not _is_symmetric(rows) and all(_could_be_edge(row, nodes) for row in rows[1:] or rows)
 
 
-def _could_be_edge(row: list[str], nodes: _Nodes) -> bool:
+def _could_be_edge(row: list[str], nodes: Collection[str]) -> bool:
     """Whether a line begins with two names: of nodes, or of something else that is no number."""
     return len(row) >= 2 and all(cell in nodes or (cell and not _is_number(cell)) for cell in row[:2])
 
@@ -112,14 +111,15 @@ def _stored_rows(path: Path, kind: str | None) -> list[list[str]] | None:
         frame = pd.read_parquet(path) if kind == "parquet" else pd.read_excel(path, header=None, dtype=object)
     except Exception:  # damage shows in many ways
         return None
-    if not isinstance(frame.index, pd.RangeIndex):  # names beside the cells: no list
+    if frame.index.dtype.kind not in "iu" or frame.index.name is not None:  # names beside the cells: no list
         return None
+    frame = frame.astype(object).where(frame.notna(), None)
     heading = [frame.columns] if kind == "parquet" else []
     return [list(map(_text, row)) for row in (*heading, *frame.itertuples(index=False, name=None))] or None
 
 
 def _text(cell: Any) -> str:
-    if cell is None or cell != cell:
+    if cell is None:
         return ""
     if isinstance(cell, datetime.datetime):
         return cell.isoformat(sep=" ").removesuffix(" 00:00:00")

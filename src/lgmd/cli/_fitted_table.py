@@ -17,6 +17,9 @@ from lgmd.tables import Table
 
 __all__ = ["refuse_other_names", "refuse_other_reading", "refuse_other_table", "warn_of_misfit"]
 
+# Variance explained below which the numbers are others; outliers and noisy rows alone can make it a little negative.
+_NO_FIT = -0.5
+
 # Ways to read the same file as other numbers.
 _TRANSFORMATIONS = ("transpose", "log1p", "scale", "zeros")
 
@@ -64,11 +67,13 @@ def refuse_other_table(model: Any, table: Table, source: Path, known: Any, setti
             f"{hint}"
         )
     if found["sha256"] != known["sha256"]:
-        raise InvalidDataError(
+        warnings.warn(
             f"{source} is not the file that was fitted: it has the size of {known['path']}, but not the checksum "
-            f"(sha256) that {settings} holds. {hint} If it holds the same numbers in another form, name a copy of "
-            "model.lgmd outside its folder."
+            f"(sha256) that {settings} holds. The report is right only if it holds the same numbers in another form.",
+            UserWarning,
+            stacklevel=2,
         )
+        return False
     return True
 
 
@@ -107,7 +112,7 @@ def warn_of_misfit(model: Any, table: Table, source: Path) -> None:
         return
     observed = as_observed(table.to_fit(), allow_empty_rows=True, allow_empty_columns=True)
     explained = FitFacts.of(decomposition, observed).explained
-    if explained is not None and explained < 0:
+    if explained is not None and explained < _NO_FIT:
         warnings.warn(
             f"The model explains {explained:.0%} of the variance of the entries of {source}: this does not look like "
             "the table that was fitted. Was that one read with --scale, --log1p, --zeros or --transpose? Give the same "

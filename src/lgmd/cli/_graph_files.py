@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse
@@ -19,7 +20,7 @@ from lgmd.tables import ENDINGS, read_table
 if TYPE_CHECKING:
     from lgmd.tables import Table
 
-__all__ = ["graph_for", "graph_of", "portable"]
+__all__ = ["graph_for", "graph_of", "is_path", "portable"]
 
 _SIDES = {"sample_graph": "rows", "feature_graph": "columns"}
 
@@ -40,7 +41,7 @@ def graph_of(value: Any, names: Array | None, n: int, side: str, note: Callable[
     note : callable
         Told what is left aside.
     """
-    if not _is_path(value):
+    if not is_path(value):
         return value
     path = Path(value)
     if not path.exists() and path.suffix.lower() not in (*ENDINGS, ".gz"):
@@ -62,12 +63,12 @@ def graph_for(value: Any, table: Table, side: str, note: Callable[[str], None]) 
 def portable(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters whose graphs in files are named by their whole path, for settings that are read in another folder."""
     return {
-        name: os.path.abspath(value) if name.endswith("graph") and _is_path(value) else value
+        name: os.path.abspath(value) if name.endswith("graph") and is_path(value) else value
         for name, value in parameters.items()
     }
 
 
-def _is_path(value: Any) -> bool:
+def is_path(value: Any) -> bool:
     return isinstance(value, str) and (value not in LEARNERS or value in ("fixed", "prior"))
 
 
@@ -75,7 +76,10 @@ def _from_edges(
     rows: list[list[str]], path: Path, places: dict[str, int], named: bool, side: str, note: Callable[[str], None]
 ) -> SparseGraph:
     n = len(places)
-    if rows[0][0] not in places and rows[0][1] not in places:  # a header
+    if rows and rows[0] == [str(number) for number in range(len(rows[0]))]:
+        line = ",".join(rows[0])
+        note(f"{path}: the first line, {line}, is taken for an edge. If it is a header, call it source,target.")
+    if rows and rows[0][0] not in places and rows[0][1] not in places:  # a header
         rows = rows[1:]
     found: dict[tuple[int, int], float] = {}
     strangers: list[str] = []
@@ -117,11 +121,19 @@ def _weight(row: list[str], path: Path) -> float:
     return weight
 
 
-def _adjacency(path: Path, names: Array | None, n: int, side: str) -> SparseGraph:
+def _as_table(path: Path, header: bool | Literal["auto"] = "auto") -> Table:
     try:
-        table = read_table(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about what was guessed, of which nothing can be said here
+            return read_table(path, header=header)
     except LGMDError as error:
         raise InvalidGraphError(f"The graph cannot be read. {error}") from error
+
+
+def _adjacency(path: Path, names: Array | None, n: int, side: str) -> SparseGraph:
+    table = _as_table(path)
+    if table.shape == (n - 1, n) and table.row_names is None:  # the first row only looks like a header
+        table = _as_table(path, header=False)
     kind = _SIDES[side]
     if table.shape != (n, n) and (table.shape[0] != table.shape[1] or names is None or table.row_names is None):
         shape = " x ".join(f"{length:,}" for length in table.shape)

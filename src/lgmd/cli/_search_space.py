@@ -54,10 +54,15 @@ def with_graphs(space: Any, table: Table, note: Callable[[str], None]) -> Any:
 
 
 def _graph(choice: Any, sides: Sequence[str], table: Table, note: Callable[[str], None]) -> Any:
-    from lgmd.cli._graph_files import graph_for
+    from lgmd.cli._graph_files import graph_for, is_path
 
-    graphs = [graph_for(choice, table, side, note) for side in sides]
-    return graphs[0]
+    graph = graph_for(choice, table, sides[0], note)
+    if len(sides) > 1 and is_path(choice):
+        raise InvalidParameterError(
+            f"--search graph takes learners, which suit both sides, but is {choice!r}. Name the side of a file: "
+            "sample_graph or feature_graph."
+        )
+    return graph
 
 
 def as_typed(result: TuningResult, space: Mapping[str, Any] | None) -> TuningResult:

@@ -33,7 +33,7 @@ def report(
     """Write the report of a fitted model: one HTML file that works offline.
 
     Read the table with the same options as for the fit; for the folder of lgmd fit, and the model in it, they are
-    known, and another table is refused.
+    known, a table of another size is refused, and there is a warning if it is another file.
     """
     from lgmd.cli._fitted_table import refuse_other_reading, refuse_other_table, warn_of_misfit
     from lgmd.cli._model import read_settings

@@ -21,7 +21,7 @@ import scipy.sparse
 from scipy.spatial import cKDTree
 
 from lgmd._typing import Array, FloatArray, IntArray, SparseGraph
-from lgmd._validation import NO_EDGE, check_integer, refuse_masked, refuse_networkx
+from lgmd._validation import NO_EDGE, check_integer, precision_of, refuse_masked, refuse_networkx
 from lgmd.exceptions import InvalidGraphError, InvalidParameterError
 from lgmd.graphs.base import Side
 from lgmd.graphs.labels import refuse_other_order
@@ -219,6 +219,7 @@ def _resolve(
 
 def _pattern(matrix: Any, name: str) -> SparseGraph:
     """A square matrix of finite real numbers as a canonical ``csr_array``; shares data where it can."""
+    matrix = precision_of(matrix)
     if not scipy.sparse.issparse(matrix):
         refuse_networkx(matrix, name)
         refuse_masked(matrix, name, NO_EDGE)

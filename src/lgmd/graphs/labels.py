@@ -46,5 +46,6 @@ def _refuse_unlike(matrix: Any, rows: Array, columns: Array, name: str) -> None:
         place = differing[0]
         raise InvalidGraphError(
             f"{name} has other labels on its columns than on its rows: number {place} is {str(columns[place])!r} and "
-            f"{str(rows[place])!r}. Pass graph.loc[names, names], with the same names in the same order."
+            f"{str(rows[place])!r}. Pass graph.loc[names, names], with the same names in the same order, or "
+            "graph.to_numpy() if it is the labels that are wrong."
         )

@@ -17,8 +17,10 @@ def is_frame(table: Any) -> bool:
 
 
 def is_default(index: Any) -> bool:
-    """Whether an index is what pandas gives where nobody has said anything: 0, 1, 2 and so on."""
-    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+    """Whether an index just counts, as that which pandas gives where nobody has said anything."""
+    if index.dtype.kind not in "iu" or not len(index):
+        return False
+    return np.array_equal(np.asarray(index), int(index[0]) + np.arange(len(index)))
 
 
 def names_of(index: Any) -> Array | None:

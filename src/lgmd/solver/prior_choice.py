@@ -190,7 +190,7 @@ def better_falling(trial: Trials, other: Start, n_observed: int) -> NoiseBelief 
     """Prior variances that fall, if they lead to less error than another start; None if they do not.
 
     The difference is small where both are right, so that no table is asked less often than about other starts, and
-    those of some 20,000 to 100,000 entries more often.
+    those of 10,000 to 200,000 entries more often.
     """
     falling = NoiseBelief(law=FALLING)
     if isinstance(other, NoiseBelief) and other.level is not None:  # what does not tell the noise tells no law either
