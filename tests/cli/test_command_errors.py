@@ -165,6 +165,7 @@ def test_a_disk_that_fills_while_tables_are_written(command, tmp_path, monkeypat
 
 LIMITED = """
 import resource, signal, sys
+sys.dont_write_bytecode = True  # half a file of it would be read by other tests
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 from lgmd.cli import main
