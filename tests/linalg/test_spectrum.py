@@ -151,11 +151,13 @@ def test_a_matrix_without_entries_has_zeros(n):
 
 
 def test_eigenvalues_that_round_below_zero_are_zero():
-    found = spectrum(random_laplacian(200, degree=10))
-    assert found.nodes.min() == 0.0
-    quadrature = spectrum(random_laplacian(200, degree=10), decomposed_up_to=0)
-    assert quadrature.nodes.min() >= 0.0
-    assert np.all(np.isfinite(np.log1p(1e4 * quadrature.nodes)))
+    # Which side of zero the smallest one falls on depends on the machine, and of twenty some fall below.
+    for seed in range(20):
+        matrix = random_laplacian(200, degree=10, seed=seed)
+        assert 0.0 <= spectrum(matrix).nodes.min() < 1e-12
+        quadrature = spectrum(matrix, decomposed_up_to=0)
+        assert quadrature.nodes.min() >= 0.0
+        assert np.all(np.isfinite(np.log1p(1e4 * quadrature.nodes)))
 
 
 def test_it_is_the_same_every_time_and_leaves_the_matrix_alone():
