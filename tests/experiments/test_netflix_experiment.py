@@ -6,6 +6,7 @@ import os
 from io import StringIO
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from lgmd.cli import app
 from lgmd.datasets import make_matrix_normal
 from lgmd.exceptions import MissingDataError
-from lgmd.experiments import reproduce
+from lgmd.experiments import penalty_check, reproduce
 from lgmd.experiments.netflix import Netflix
 from lgmd.experiments.real_tables import METHODS
 
@@ -50,14 +51,31 @@ def test_every_method_is_judged_at_every_level(done):
     assert done.results.groupby(["task", "level"])["method"].agg(list).to_dict() == {
         ("denoising", 0.5): list(METHODS),
         ("completion", 0.7): list(METHODS),
+        ("penalty", 0.5): ["LGMD", "PMF, penalty / 16", "PMF, penalty / 4", "PMF", "PMF, penalty x 4"],
     }
     # Ratings follow two factors closely, so that every method is nearer than the overall mean.
-    assert (done.results["relative"] < 0.9).all()
+    assert (done.results["relative"].dropna() < 0.9).all()
+
+
+def test_smaller_penalties_follow_the_noise_of_the_ratings(ratings_folder, monkeypatch):
+    monkeypatch.setenv("LGMD_DATA", str(ratings_folder))
+    rows = pd.DataFrame(penalty_check.measure(TINY.values(), 0.01, 3, 6, [0, 1])).groupby("method").mean()
+    pmf = rows.loc[["PMF, penalty / 16", "PMF, penalty / 4", "PMF", "PMF, penalty x 4"]]
+    assert pmf["seen"].is_monotonic_increasing
+    # The penalty was tuned on held-out entries, and the hidden ones agree.
+    assert pmf["hidden"].idxmin() == "PMF"
+    assert (pmf["hidden"] > pmf["seen"]).all()
 
 
 def test_the_page_says_what_was_run(done):
     page = done.page.read_text()
-    for text in ("Netflix Prize", "standard deviation", "curves without numbers", "Here: 40 x 30"):
+    for text in (
+        "Netflix Prize",
+        "standard deviation",
+        "curves without numbers",
+        "Here: 40 x 30",
+        "What denoising measures here",
+    ):
         assert text in page
     assert (done.folder / "netflix_rmse.svg").stat().st_size > 1000
 

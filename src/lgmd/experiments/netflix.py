@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
 
 from lgmd._typing import FloatArray
 from lgmd.datasets import load_netflix
-from lgmd.experiments.real_tables import RealTable, cut
+from lgmd.experiments import penalty_check
+from lgmd.experiments.base import Cell, Row, Section
+from lgmd.experiments.real_tables import TASKS, RealTable, cut
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Netflix"]
 
@@ -43,3 +51,20 @@ class Netflix(RealTable):
     def values(self) -> FloatArray:
         """Users in rows, films in columns."""
         return cut(load_netflix().values, self.n_rows, self.n_columns)[0]
+
+    def cells(self) -> list[Cell]:
+        """A task and a level each, and what denoising measures at each level of noise."""
+        checks: list[Cell] = [{"task": penalty_check.TASK, "level": noise} for noise in self.noises]
+        return [*super().cells(), *checks]
+
+    def run(self, cell: Cell) -> list[Row]:
+        """Errors of every method, or of PMF with several penalties."""
+        if cell["task"] in TASKS:
+            return super().run(cell)
+        repetitions = range(self.seed, self.seed + self.n_repetitions)
+        return penalty_check.measure(self.values(), float(cell["level"]), self.n_components, self.n_trials, repetitions)
+
+    def sections(self, results: pd.DataFrame, folder: Path) -> list[Section]:
+        """Figures and tables of both tasks, and what the measure of one of them rewards."""
+        judged = np.isin(results["task"], TASKS)
+        return [*super().sections(results[judged], folder), *penalty_check.sections(results[~judged], self.unit)]
