@@ -14,7 +14,15 @@ from lgmd.exceptions import InvalidParameterError
 from lgmd.experiments import reproduce
 from lgmd.experiments.methods import principal_components
 from lgmd.experiments.paper_numbers import NOISE_LEVELS, SUBSPACE_ANGLES
-from lgmd.experiments.synthetic import LGMD_WITHOUT_MEANS, METHODS, PMF_WITH_MEANS, RANK, Synthetic, make_table
+from lgmd.experiments.synthetic import (
+    AT_EQUAL_COLUMNS,
+    LGMD_WITHOUT_MEANS,
+    METHODS,
+    PMF_WITH_MEANS,
+    RANK,
+    Synthetic,
+    make_table,
+)
 from lgmd.metrics import subspace_angle
 
 
@@ -42,7 +50,8 @@ def test_cells_that_lack_a_method_are_run_again():
     assert Synthetic().is_final(
         [*rows, *({"method": name, "E1": 1.0} for name in (PMF_WITH_MEANS, LGMD_WITHOUT_MEANS))]
     )
-    assert Synthetic().is_final([{"method": "PMF", "E2": 1.0}])
+    assert not Synthetic().is_final([{"method": "PMF", "E2": 1.0}])
+    assert Synthetic().is_final([{"method": "PMF", "E2": 1.0, **dict.fromkeys(AT_EQUAL_COLUMNS, 1.0)}])
 
 
 @pytest.mark.slow
@@ -54,8 +63,19 @@ def test_every_method_is_measured(done):
         PMF_WITH_MEANS,
         LGMD_WITHOUT_MEANS,
     }
-    measured = rows[["E2", "E5", "E6", "E3 mean", "E7 10 %", "E8 30 %"]].to_numpy(dtype=float)
+    measured = rows[["E2", "E5", "E6", "E3 mean", "E7 10 %", "E8 30 %", *AT_EQUAL_COLUMNS]].to_numpy(dtype=float)
     assert np.isfinite(measured).all()
+
+
+@pytest.mark.slow
+def test_angles_at_equal_columns_are_those_of_a_part_of_the_space(done):
+    rows = done.results
+    fewest = rows.groupby(["task", "family", "level"])["rank"].transform("min")
+    for whole, part in zip(("E5", "E6"), AT_EQUAL_COLUMNS, strict=True):
+        # A part of a space is at no larger an angle, and all of it at the same one.
+        assert (rows[part] <= rows[whole] + 1e-6).all()
+        all_kept = rows["rank"] == fewest
+        np.testing.assert_allclose(rows.loc[all_kept, part], rows.loc[all_kept, whole], atol=1e-6)
 
 
 @pytest.mark.slow

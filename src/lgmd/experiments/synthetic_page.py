@@ -17,6 +17,7 @@ from lgmd.experiments.methods import fit
 from lgmd.experiments.paper_numbers import NOISE_LEVELS, SUBSPACE_ANGLES
 from lgmd.experiments.summaries import mean_table, paired_table, pairs_table
 from lgmd.experiments.synthetic import (
+    AT_EQUAL_COLUMNS,
     COMPLETION_NOISE,
     EDGE_SHARES,
     LGMD_WITHOUT_MEANS,
@@ -136,6 +137,15 @@ def _family_sections(family: str, denoising: pd.DataFrame, completion: pd.DataFr
             for measure, side in (("E5", "X"), ("E6", "W"))
         ]
         sections.append(_columns_kept(denoising, f", {name}"))
+        sections += [
+            Section(
+                f"Subspace angles of {side} at equal columns, {name}",
+                "Fewer columns have smaller angles. Here every method is judged by its first principal directions, as "
+                "many as the method with the fewest columns keeps on the same table.",
+                mean_table(denoising, measure, "level", METHODS),
+            )
+            for measure, side in zip(AT_EQUAL_COLUMNS, "XW", strict=True)
+        ]
     if len(completion):
         rivals = [method for method in METHODS[1:] if method != "LGMD"]
         sections += [
