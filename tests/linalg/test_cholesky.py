@@ -188,6 +188,18 @@ def test_the_envelope_of_a_shuffled_chain_is_tight():
     assert SparseFactor(precision, order)._unit_lower.nnz == bound
 
 
+def test_nodes_of_equal_degree_stand_in_the_order_of_their_numbers():
+    # By numpy's unstable sort it depends on the processor, and so would tables that are drawn along it.
+    nodes = np.arange(300)
+    np.testing.assert_array_equal(envelope(ridged(scipy.sparse.csr_array((300, 300))))[0], nodes[::-1])
+    pairs = scipy.sparse.block_diag([np.ones((2, 2)) - np.eye(2)] * 150, format="csr")
+    np.testing.assert_array_equal(envelope(ridged(pairs))[0], nodes[::-1])
+    edges = [0, 0, 0, 3], [1, 2, 3, 4]
+    half = scipy.sparse.csr_array((np.ones(4), edges), shape=(5, 5))
+    fork = ridged(half + half.T)
+    np.testing.assert_array_equal(envelope(fork)[0], [4, 3, 2, 0, 1])
+
+
 def test_factorize_is_dense_where_the_graph_is_small_and_entangled():
     assert isinstance(factorize(ridged(random_adjacency(100, 20))), DenseFactor)
     assert isinstance(factorize(np.eye(4)), DenseFactor)

@@ -58,7 +58,7 @@ def _strongest_edges(precision: SparseGraph) -> tuple[Array, Array, FloatArray]:
     roots = np.sqrt(precision.diagonal())
     rows, columns = upper.coords
     strength = -upper.data / (roots[rows] * roots[columns])
-    order = np.argsort(-strength)[:_MOST_ARCS]
+    order = np.argsort(-strength, kind="stable")[:_MOST_ARCS]
     order = order[strength[order] > 0]
     return rows[order], columns[order], strength[order]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from lgmd._typing import Array, FloatArray, SparseGraph
 from lgmd.datasets import MatrixNormalData
@@ -12,6 +11,7 @@ from lgmd.estimators import LGMD, LGMDPlus
 from lgmd.experiments.methods import fit
 from lgmd.factors import Intercepts, InterceptTerms, select_update
 from lgmd.graphs import FactorMoments, GraphLearner, KNNGraph
+from lgmd.linalg.ordering import reverse_cuthill_mckee
 from lgmd.observed import as_observed
 from lgmd.solver import MapInference, MapState, Progress, Schedule, solve
 from lgmd.solver.problem import SAMPLES
@@ -150,7 +150,7 @@ def precisions(data: MatrixNormalData, n_components: int, n_neighbors: int, seed
         "LGMD precision": fit(LGMD(n_components, random_state=seed), data.observed).sample_graph_,
         "true precision": data.sample_precision,
     }
-    order = reverse_cuthill_mckee(scipy.sparse.csr_matrix(data.sample_precision), symmetric_mode=True)
+    order = reverse_cuthill_mckee(data.sample_precision)
     return {
         name: scipy.sparse.csr_array(graph[order][:, order] / graph.diagonal().mean()) for name, graph in found.items()
     }

@@ -78,7 +78,7 @@ def _draw_year(panel: Any, data: TemperatureData) -> None:
     days = data.dates.astype("datetime64[Y]") == np.datetime64("2018")
     dates = data.dates[days]
     image = panel.imshow(
-        data.values[np.argsort(data.latitude)][:, days],
+        data.values[np.argsort(data.latitude, kind="stable")][:, days],
         aspect="auto",
         origin="lower",
         cmap="RdYlBu_r",

@@ -13,9 +13,9 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from lgmd._typing import FloatArray, IntArray, SparseGraph
+from lgmd.linalg.ordering import reverse_cuthill_mckee
 
 __all__ = [
     "DENSE_LIMIT",
@@ -133,7 +133,7 @@ def envelope(precision: SparseGraph) -> tuple[IntArray, int]:
     its diagonal.
     """
     pattern = scipy.sparse.csr_matrix(precision)
-    order = np.asarray(reverse_cuthill_mckee(pattern, symmetric_mode=True))
+    order = reverse_cuthill_mckee(pattern)
     position = np.empty(len(order), dtype=np.int64)
     position[order] = np.arange(len(order))
     rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
