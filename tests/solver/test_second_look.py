@@ -25,16 +25,18 @@ def shares(true, found):
 
 def test_more_of_what_is_true_is_found():
     found, errors = [], []
-    for seed in range(3):
+    for seed in range(10):
         data = table("blocks", seed, noise=0.5)
         models = [LGMD(20, graph_updates=updates).fit(data.noisy) for updates in (1, 2)]
-        found.append([shares(data.sample_precision, model.sample_graph_) for model in models])
+        for side in ("sample", "feature"):
+            true = getattr(data, f"{side}_precision")
+            found.append([shares(true, getattr(model, f"{side}_graph_")) for model in models])
         errors.append([rmse(data.truth, model.reconstruct()) for model in models])
+    # Of the true edges 0.06 more are found on average, with a standard error of 0.02; single tables lose some.
     once, again = np.mean(found, axis=0)
-    assert again[0] > once[0] + 0.03
-    assert again[1] > max(once[1] - 0.02, 0.9)
-    # Errors fall by less than half a per cent here: it is the graph that gains.
-    assert np.mean(errors, axis=0)[1] < 1.002 * np.mean(errors, axis=0)[0]
+    assert again[0] > once[0] + 0.01
+    assert again[1] > max(once[1], 0.9)
+    assert np.all(np.diff(errors) < 0)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
