@@ -51,7 +51,15 @@ def test_every_method_is_judged_at_every_level(done):
     assert done.results.groupby(["task", "level"])["method"].agg(list).to_dict() == {
         ("denoising", 0.5): list(METHODS),
         ("completion", 0.7): list(METHODS),
-        ("penalty", 0.5): ["LGMD", "PMF, penalty / 16", "PMF, penalty / 4", "PMF", "PMF, penalty x 4"],
+        ("penalty", 0.5): [
+            "PMF, penalty / 16",
+            "PMF, penalty / 4",
+            "PMF",
+            "PMF, penalty x 4",
+            "dGRMD",
+            "LGMD",
+            "LGMD+",
+        ],
     }
     # Ratings follow two factors closely, so that every method is nearer than the overall mean.
     assert (done.results["relative"].dropna() < 0.9).all()
