@@ -17,15 +17,20 @@ LEARNED, OPTIMISTIC, MORE_SO = NoiseBelief(), NoiseBelief(0.02), NoiseBelief(0.0
 HELD = [NoiseBelief(level=level) for level in (0.4, 0.2, 0.1)]
 
 
-def choice(columns, losses, *, rank=20, n_dead=0, n_observed=2000, may_doubt_noise=True):
-    """What is chosen with a loss for each entry, and the trials that it took."""
+def choice(columns, losses, *, curve=None, rank=20, n_dead=0, n_observed=2000, may_doubt_noise=True):
+    """What is chosen with a loss for each entry, of held noise by a curve over its levels, and the trials it took."""
     asked = []
 
     def trial(belief, part):
         asked.append((belief, part))
         # Between the levels that are tried noise is as good as the best of them.
         best = min((losses[held] for held in HELD if held in losses), default=np.inf)
-        loss = columns if belief == "bold" else losses.get(belief, best)
+        if belief == "bold":
+            loss = columns
+        elif curve is not None and belief.level is not None:
+            loss = curve(belief.level)
+        else:
+            loss = losses.get(belief, best)
         noise = 0.1 * np.random.default_rng(part).standard_normal(n_observed // 20)
         return Trial(np.maximum(loss * (1 + noise), 0), lambda: 0.3, rank, n_dead)
 
@@ -128,17 +133,30 @@ def test_the_belief_that_foresees_most_goes_on():
 
 @pytest.mark.parametrize("at", [0.45, 0.3, 0.16, 0.08])
 def test_the_best_level_lies_between_those_tried_or_a_little_beyond(at):
-    curve = {held: 0.5 + 0.05 * np.log2(held.level / at) ** 2 for held in HELD}
-    found, asked = choice(0.98, {LEARNED: 1.0, OPTIMISTIC: 1.0, **curve}, n_dead=5)
+    found, asked = choice(
+        0.98, {LEARNED: 1.0, OPTIMISTIC: 1.0}, curve=lambda level: 0.5 + 0.05 * np.log2(level / at) ** 2, n_dead=5
+    )
     assert asked >= set(HELD)
     assert found.level == pytest.approx(at)
 
 
 @pytest.mark.parametrize(("at", "nearest"), [(2.0, 0.4 * np.sqrt(2)), (0.01, 0.1 / np.sqrt(2))])
 def test_nobody_goes_far_beyond_the_levels_that_were_tried(at, nearest):
-    curve = {held: 0.5 + 0.01 * np.log2(held.level / at) ** 2 for held in HELD}
-    found, _ = choice(0.98, {LEARNED: 1.0, OPTIMISTIC: 1.0, **curve}, n_dead=5)
+    found, _ = choice(
+        0.98, {LEARNED: 1.0, OPTIMISTIC: 1.0}, curve=lambda level: 0.5 + 0.01 * np.log2(level / at) ** 2, n_dead=5
+    )
     assert found.level == pytest.approx(nearest)
+
+
+def test_no_noise_is_held_under_which_all_columns_die_whatever_lower_levels_promise():
+    found, asked = choice(
+        0.98,
+        {LEARNED: 1.0, OPTIMISTIC: 1.0},
+        curve=lambda level: 0.99 if level > 0.4 else 0.5 + 0.05 * np.log2(level / 0.45) ** 2,
+        n_dead=5,
+    )
+    assert max(belief.level or 0.0 for belief in asked - {"bold"}) == pytest.approx(0.45)
+    assert found.level == 0.4
 
 
 def test_lower_levels_are_taken_as_long_as_they_help():

@@ -289,7 +289,11 @@ def _best_belief(trial: Trials, other: str, n_observed: int, *, may_doubt_noise:
     if best.level is None:
         return best
     losses = [np.concatenate([trial(NoiseBelief(level=level), part).losses for part in parts]) for level in levels]
-    return NoiseBelief(level=_between(levels, [float(each.mean()) for each in losses], best.level))
+    level = _between(levels, [float(each.mean()) for each in losses], best.level)
+    # Of a little more noise than a table can stand all columns die: beyond the levels a parabola promises too much.
+    if level > max(levels) and not foresees_more(NoiseBelief(level=level), best, 0.0, hopeless=math.inf):
+        return best
+    return NoiseBelief(level=level)
 
 
 def _between(levels: list[float], losses: list[float], best: float) -> float:
