@@ -206,7 +206,8 @@ def test_matrices_that_are_no_precisions_over_the_columns_are_refused(graph, mes
     ],
 )
 def test_a_seed_gives_the_same_table_on_every_machine(family, entry):
-    # Seen on processors with and without wide vectors, which sort nodes of equal degree differently.
+    # As seen on processors with and without wide vectors, which sort nodes of equal degree differently; eliminated in
+    # another order, chains and blocks give other tables. Entries are of size one, and rounded to ten digits here.
     table = make_matrix_normal(300, 40, 4, sample_graph=family, feature_graph=family, random_state=0).noisy
     assert table[250, 30] == pytest.approx(entry, abs=1e-9)
 

@@ -198,6 +198,13 @@ def test_nodes_of_equal_degree_stand_in_the_order_of_their_numbers():
     half = scipy.sparse.csr_array((np.ones(4), edges), shape=(5, 5))
     fork = ridged(half + half.T)
     np.testing.assert_array_equal(envelope(fork)[0], [4, 3, 2, 0, 1])
+    # However its entries are stored.
+    graph = ridged(random_adjacency(300, 4))
+    unsorted = graph.copy()
+    for first, last in zip(graph.indptr[:-1], graph.indptr[1:], strict=True):
+        for entries in (unsorted.indices, unsorted.data):
+            entries[first:last] = entries[first:last][::-1].copy()
+    np.testing.assert_array_equal(envelope(unsorted)[0], envelope(graph)[0])
 
 
 def test_factorize_is_dense_where_the_graph_is_small_and_entangled():

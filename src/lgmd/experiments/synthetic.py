@@ -114,9 +114,9 @@ class Synthetic(Experiment):
 
     def is_final(self, rows: list[Row]) -> bool:
         """Unless a method or a measure was not yet there when the cell was run."""
-        if "E1" not in rows[0]:
-            return rows[0].keys() >= set(AT_EQUAL_COLUMNS)
-        return {row["method"] for row in rows} >= {PMF_WITH_MEANS, LGMD_WITHOUT_MEANS}
+        methods = {row["method"] for row in rows}
+        has_methods = "E1" not in rows[0] or methods >= {PMF_WITH_MEANS, LGMD_WITHOUT_MEANS}
+        return has_methods and rows[0].keys() >= set(AT_EQUAL_COLUMNS)
 
     def sections(self, results: pd.DataFrame, folder: Path) -> list[Section]:
         """The paper's tables and figures."""
@@ -185,7 +185,7 @@ def _measures(data: MatrixNormalData, factors: Factors, graphs: Any, estimate: F
 
 
 def _principal_angles(data: MatrixNormalData, factors: Factors, n_directions: int) -> tuple[float, float]:
-    """E5 and E6 of the first principal directions of an estimate without its means."""
+    """E5 and E6 of the first principal directions of an estimate without its means; it has to have as many."""
     X, W = factors
     left, _, right = np.linalg.svd(X @ W.T, full_matrices=False)
     return (

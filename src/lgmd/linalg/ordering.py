@@ -20,7 +20,7 @@ def reverse_cuthill_mckee(matrix: SparseGraph) -> IntArray:
     pattern = scipy.sparse.csr_array(matrix)
     degrees = np.diff(pattern.indptr)
     rows = np.repeat(np.arange(len(degrees)), degrees)
-    by_degree = pattern.indices[np.lexsort((degrees[pattern.indices], rows))]
+    by_degree = pattern.indices[np.lexsort((pattern.indices, degrees[pattern.indices], rows))]
     starts = np.argsort(degrees, kind="stable")
     return np.asarray(_by_breadth(starts, pattern.indptr.astype(np.int64), by_degree.astype(np.int64))[::-1])
 

@@ -290,7 +290,7 @@ def _best_belief(trial: Trials, other: str, n_observed: int, *, may_doubt_noise:
         return best
     losses = [np.concatenate([trial(NoiseBelief(level=level), part).losses for part in parts]) for level in levels]
     level = _between(levels, [float(each.mean()) for each in losses], best.level)
-    # Of a little more noise than a table can stand all columns die: beyond the levels a parabola promises too much.
+    # Of a little more noise than a table can stand all columns die: above the levels a parabola promises too much.
     if level > max(levels) and not foresees_more(NoiseBelief(level=level), best, 0.0, hopeless=math.inf):
         return best
     return NoiseBelief(level=level)
